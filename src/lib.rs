@@ -1,0 +1,2 @@
+//! `unhurry`, a transparent MCP proxy for slow tools.
+#![forbid(unsafe_code)]
