@@ -220,11 +220,11 @@ impl Session {
     }
 
     fn client_request(self: &Arc<Self>, message: &Message, method: &str, id: Id, asker: Asker) {
-        if self.refused_for_good(&asker) {
-            return;
-        }
         let params = Params::parse(message.envelope.params);
         let mut state = self.state();
+        if let Some(cause) = &state.failure {
+            return self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
+        }
         self.meet(&mut state, &params);
         if method == "tools/call" {
             return self.call(state, message, &params, id, asker);
@@ -728,12 +728,6 @@ impl Session {
     /// Waits until a request has been answered.
     pub async fn answered(&self) {
         self.answered.notified().await;
-    }
-
-    fn refused_for_good(&self, asker: &Asker) -> bool {
-        let Some(cause) = self.state().failure.clone() else { return false };
-        self.answer(asker, &error_line(&asker.id, INTERNAL_ERROR, &cause));
-        true
     }
 
     /// Waits until the client waits for nothing any more.
