@@ -51,15 +51,14 @@ impl Session {
         reason: &str,
     ) {
         let Some(pending) = state.pending.get(inside) else { return };
-        match &pending.what {
+        let gave_up = match &pending.what {
             // Not to be cancelled, says MCP; the answer is still wanted.
             What::Initialize => return self.upstream.send_if_up(message.line),
-            What::Call(call) if self.is_time_out(call, reason) => {
-                if self.detach(state, inside) {
-                    return;
-                }
-            }
-            _ => {}
+            What::Call(call) => self.is_time_out(call, reason),
+            _ => false,
+        };
+        if gave_up && self.detach(state, inside) {
+            return;
         }
         let Some(pending) = state.pending.remove(inside) else { return };
         if let What::Call(call) = pending.what {
