@@ -71,6 +71,10 @@ impl Session {
         match state.settings.initialize.clone() {
             // The modern era has no handshake.
             None => self.revived(state),
+            // The client brings it itself, as after a `server/discover` that ended the first one.
+            Some(_) if state.pending.iter().any(|(_, p)| matches!(p.what, What::Initialize)) => {
+                self.upstream.ready();
+            }
             Some(params) => {
                 let id = self.ask(state, Step::Initialize, "initialize", Some(&params));
                 let at = Instant::now() + self.config.upstream.start_timeout;
