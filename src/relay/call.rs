@@ -304,6 +304,7 @@ impl Session {
     fn hand_out(&self, state: &mut State, id: &Id) {
         let Some(job) = self.make_job(state, id) else { return };
         let Some(asker) = state.pending.detach(id) else { return };
+        state.part(&asker);
         let view = self.view(state);
         info!(job = job.short_id(), tool = &*job.origin.tool, "job started: the handle is out");
         let handle = handle(&view, &self.registry, &job, false);
@@ -313,7 +314,9 @@ impl Session {
     /// The client gave up: the call goes on as a job. `false`: there is no room for one.
     pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
         let Some(job) = self.make_job(state, id) else { return false };
-        state.pending.detach(id);
+        if let Some(asker) = state.pending.detach(id) {
+            state.part(&asker);
+        }
         info!(
             job = job.short_id(),
             tool = &*job.origin.tool,
