@@ -116,10 +116,12 @@ impl Session {
             None => self.config.policy.budget(&policy, &client.policy, params.wish(), learned).0,
         };
         let budget = budget.duration().map(|budget| budget.max(AT_ONCE));
-        if let (Some(budget), Some(raw)) = (budget, message.envelope.params)
+        if let Some(raw) = message.envelope.params
             && let Some(job) = self.joined(&policy, &tool, raw)
         {
-            return self.join(state, job, params, id, asker, received + budget);
+            // A tool that is never deferred waits for the end of the job, which comes by then.
+            let until = received + budget.unwrap_or(policy.max_runtime);
+            return self.join(state, job, params, id, asker, until);
         }
 
         let mut edits = Edits::new();
