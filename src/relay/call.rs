@@ -116,10 +116,12 @@ impl Session {
             None => self.config.policy.budget(&policy, &client.policy, params.wish(), learned).0,
         };
         let budget = budget.duration().map(|budget| budget.max(AT_ONCE));
-        if let (Some(budget), Some(raw)) = (budget, message.envelope.params)
+        if let Some(raw) = message.envelope.params
             && let Some(job) = self.joined(&policy, &tool, raw)
         {
-            return self.join(state, job, params, id, asker, received + budget);
+            // A tool that is never deferred waits for the end of the job, which comes by then.
+            let until = received + budget.unwrap_or(policy.max_runtime);
+            return self.join(state, job, params, id, asker, until);
         }
 
         let mut edits = Edits::new();
@@ -304,6 +306,7 @@ impl Session {
     fn hand_out(&self, state: &mut State, id: &Id) {
         let Some(job) = self.make_job(state, id) else { return };
         let Some(asker) = state.pending.detach(id) else { return };
+        state.part(&asker);
         let view = self.view(state);
         info!(job = job.short_id(), tool = &*job.origin.tool, "job started: the handle is out");
         let handle = handle(&view, &self.registry, &job, false);
@@ -313,7 +316,9 @@ impl Session {
     /// The client gave up: the call goes on as a job. `false`: there is no room for one.
     pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
         let Some(job) = self.make_job(state, id) else { return false };
-        state.pending.detach(id);
+        if let Some(asker) = state.pending.detach(id) {
+            state.part(&asker);
+        }
         info!(
             job = job.short_id(),
             tool = &*job.origin.tool,

@@ -133,6 +133,7 @@ impl Session {
 
     /// Answers at once where there is nothing to wait for; else a task waits.
     fn wait(self: &Arc<Self>, mut state: MutexGuard<State>, wait: Wait) {
+        state.part(&wait.asker);
         if wait.job.is_done() || wait.until <= Instant::now() {
             return self.wait_over(&wait);
         }

@@ -44,7 +44,7 @@ use super::revival::{Settings, Step};
 
 /// A list that the server leaves unanswered for so long is repeated from memory (§1.1.5).
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
-/// Requests of a server that is gone, whose late answers are dropped.
+/// Requests that are over and remembered, so that what comes late for them is dropped.
 const STALE: usize = 1024;
 /// How much of a line that is no JSON-RPC is shown in the log.
 const SHOWN: usize = 200;
@@ -107,6 +107,8 @@ pub struct State {
     asked_of_client: HashSet<Id>,
     /// those of a server that is gone: answers to them are dropped
     stale: VecDeque<Id>,
+    /// the client's ids of calls whose server's answer it does not get: a late cancel is ignored
+    parted: VecDeque<Id>,
     /// why there will never be a server
     failure: Option<Arc<str>>,
 }
@@ -136,6 +138,7 @@ impl Session {
                 lanes: HashMap::new(),
                 asked_of_client: HashSet::new(),
                 stale: VecDeque::new(),
+                parted: VecDeque::new(),
                 failure: None,
             }),
             config,
@@ -848,6 +851,20 @@ impl Events for Session {
 
     fn lost(&self, end: &End) {
         self.server_lost(end);
+    }
+}
+
+impl State {
+    /// The client has got something else than the server's answer, or gave up: §4.3.
+    pub fn part(&mut self, asker: &Asker) {
+        self.parted.extend(asker.key());
+        if self.parted.len() > STALE {
+            self.parted.pop_front();
+        }
+    }
+
+    pub fn has_parted(&self, outside: &Id) -> bool {
+        self.parted.contains(outside)
     }
 }
 

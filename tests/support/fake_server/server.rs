@@ -109,6 +109,9 @@ impl Server {
         if let Some((_, raw)) = fixed {
             return Outcome::Result(raw.clone());
         }
+        if self.flags.unanswered.contains(&request.method) {
+            return Outcome::Silence;
+        }
         if let Some(refusal) = self.refusal(request) {
             return refusal;
         }
