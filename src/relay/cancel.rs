@@ -11,9 +11,10 @@ use crate::rpc::params::Params;
 use crate::rpc::splice::Edits;
 
 use super::call::Call;
+use super::message::Message;
 use super::patience::says_time_out;
 use super::pending::What;
-use super::session::{Message, Session, State};
+use super::session::{Session, State};
 
 impl Session {
     pub(super) fn cancelled(self: &Arc<Self>, message: &Message) {

@@ -11,9 +11,11 @@ use crate::rpc::message::{Envelope, Id};
 use crate::rpc::object::Members;
 use crate::rpc::splice::with_id;
 
+use super::deadlines::Due;
 use super::lists::{ListKey, ListKind};
+use super::message::request_line;
 use super::pending::{Pending, What};
-use super::session::{Due, Session, State, request_line};
+use super::session::{Session, State};
 
 /// Subscriptions remembered, at the most.
 const SUBSCRIPTIONS: usize = 10_000;
