@@ -57,13 +57,15 @@ pub async fn run(context: Context) -> u8 {
     tasks.spawn(async move { registry.sweep().await });
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
-    let reader = read_client(stdin(), session.clone(), config.max_message);
+    // A task of its own: here, each message would wake all that is waited for below.
+    let mut reader = tokio::spawn(read_client(stdin(), session.clone(), config.max_message));
 
     let cause = tokio::select! {
-        () = reader => Cause::EndOfInput,
+        biased;
+        cause = session.failed() => Cause::NoServer(cause),
+        _ = &mut reader => Cause::EndOfInput,
         _ = &mut writer => Cause::AtOnce,
         () = shutdown_signal() => Cause::AtOnce,
-        cause = session.failed() => Cause::NoServer(cause),
     };
     let code = match cause {
         Cause::EndOfInput => {
@@ -83,6 +85,7 @@ pub async fn run(context: Context) -> u8 {
     session.close();
     let _ = tokio::join!(timeout(FLUSH, client.flushed()), session.stop());
     client.close();
+    reader.abort();
     writer.abort();
     code
 }

@@ -37,6 +37,12 @@ struct Queue {
     broken: bool,
 }
 
+impl Queue {
+    fn has_room(&self) -> bool {
+        self.pending < HIGH_WATER
+    }
+}
+
 /// What is ready to be written, in order. The writer gives it back empty, so that a steady flow
 /// of small messages needs no new memory.
 #[derive(Default)]
@@ -109,9 +115,14 @@ impl Outbox {
         !queue.closed && !queue.broken
     }
 
+    /// Whether the queue is below its high-water mark.
+    pub fn has_room(&self) -> bool {
+        self.queue().has_room()
+    }
+
     /// Waits until the queue is below its high-water mark.
     pub async fn room(&self) {
-        self.until(|queue| queue.pending < HIGH_WATER).await
+        self.until(Queue::has_room).await
     }
 
     /// Waits until everything pushed so far has been written, or can't be.
@@ -120,13 +131,15 @@ impl Outbox {
     }
 
     async fn until(&self, enough: impl Fn(&Queue) -> bool) {
-        loop {
+        let over = || {
+            let queue = self.queue();
+            queue.broken || enough(&queue)
+        };
+        while !over() {
             let drained = self.drained.notified();
-            {
-                let queue = self.queue();
-                if queue.broken || enough(&queue) {
-                    return;
-                }
+            // Looked at again, since it may have been drained before there was anything to wake.
+            if over() {
+                return;
             }
             drained.await;
         }

@@ -224,6 +224,7 @@ impl Supervisor {
         loop {
             let changed = self.changed.notified();
             let outbox = match &*self.state() {
+                State::Up { link, .. } if link.outbox.has_room() => return,
                 State::Up { link, .. } => Some(link.outbox.clone()),
                 State::Starting { queued, .. } if *queued > QUEUED => None,
                 _ => return,
