@@ -10,6 +10,8 @@
 #![allow(dead_code, unused_imports)]
 
 mod answer;
+pub mod cli;
+mod jobs;
 mod journal;
 pub mod json;
 mod line;
@@ -23,6 +25,7 @@ use std::future::Future;
 use std::time::Duration;
 
 pub use answer::{Action, Answer};
+pub use jobs::assert_text_says_all;
 pub use journal::Entry;
 pub use line::Line;
 pub use peer::Peer;
