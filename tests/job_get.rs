@@ -140,7 +140,7 @@ async fn s5_1_a_wait_sends_progress_every_ten_seconds() {
     peer.request("tools/call", params).await;
     let is_ours = |line: &Line| line.json()["params"]["progressToken"] == 7;
     let beat = peer.wait_line(is_ours).await;
-    assert!(start.elapsed() < Duration::from_millis(10_900), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(12), "{:?}", start.elapsed());
     let params = &beat.json()["params"];
     assert_eq!(beat.method().as_deref(), Some("notifications/progress"));
     assert!((9..=12).contains(&params["progress"].as_u64().expect("whole seconds")), "{params}");
