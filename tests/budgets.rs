@@ -105,7 +105,8 @@ async fn s3_a_tool_that_is_never_deferred_is_exempt_from_all_of_it() {
     let meta = json!({"unhurry/answer_within": 0});
     let answer = peer.call_with_meta("sleep", json!({"ms": 900}), meta).await;
     assert_eq!((answer.text(), answer.job()), ("slept", &Value::Null));
-    let sent: Value = serde_json::from_str(peer.calls_of("sleep")[0].raw_params().unwrap()).unwrap();
+    let sent: Value =
+        serde_json::from_str(peer.calls_of("sleep")[0].raw_params().unwrap()).unwrap();
     assert_eq!(sent["_meta"], json!({}), "the wish is not forwarded");
 }
 

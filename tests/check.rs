@@ -79,13 +79,15 @@ fn c81_check_warns_of_names_that_are_too_long_and_names_the_clash() {
     let run = Run::check(&["--tools", "tools.json"]).file("tools.json", &tools);
     let ran = good(&run);
     assert!(ran.stdout.contains("adds     unhurry_job_get, job_cancel"), "{}", ran.stdout);
-    let words = format!("the name {long:?} is longer than 50 characters: some clients hide such tools");
+    let words =
+        format!("the name {long:?} is longer than 50 characters: some clients hide such tools");
     assert_eq!(ran.warnings(), [words]);
 }
 
 #[test]
 fn s2_check_warns_of_a_pattern_that_fits_no_tool() {
-    let run = Run::check(&[]).config("tools.\"build_*\".max_runtime = \"2h\"\ntools.\"e*\".max_concurrent = 1\n");
+    let run = Run::check(&[])
+        .config("tools.\"build_*\".max_runtime = \"2h\"\ntools.\"e*\".max_concurrent = 1\n");
     assert_eq!(good(&run).warnings(), ["[tools.\"build_*\"] fits no tool of the server"]);
 }
 
@@ -104,8 +106,14 @@ fn s2_check_warns_of_allow_lists_that_hide_our_tools() {
     assert_eq!(
         ran.warnings(),
         [
-            format!("{}: `includeTools` of server \"slow\" hides job_get: add it", path(".gemini/settings.json")),
-            format!("{}: `enabled_tools` of server \"slow\" hides job_get and job_cancel: add them", path(".codex/config.toml")),
+            format!(
+                "{}: `includeTools` of server \"slow\" hides job_get: add it",
+                path(".gemini/settings.json")
+            ),
+            format!(
+                "{}: `enabled_tools` of server \"slow\" hides job_get and job_cancel: add them",
+                path(".codex/config.toml")
+            ),
         ]
     );
 }
@@ -124,7 +132,10 @@ fn assert_unavailable(run: &Run, words: &[&str]) {
 
 #[test]
 fn s2_a_command_that_does_not_exist_is_69() {
-    assert_unavailable(&Run::new(&["check", "--", "no-such-server-here"]), &["no-such-server-here"]);
+    assert_unavailable(
+        &Run::new(&["check", "--", "no-such-server-here"]),
+        &["no-such-server-here"],
+    );
 }
 
 #[test]
@@ -152,7 +163,10 @@ fn s2_a_bad_config_is_64_with_file_line_and_key() {
     assert_eq!((ran.code, &*ran.stdout), (64, ""));
     assert_eq!(
         ran.stderr,
-        format!("unhurry: {}:2: defaults.answer_whithin: unknown key; did you mean `answer_within`?\n", file.display())
+        format!(
+            "unhurry: {}:2: defaults.answer_whithin: unknown key; did you mean `answer_within`?\n",
+            file.display()
+        )
     );
 }
 

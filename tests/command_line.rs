@@ -56,20 +56,28 @@ fn s2_a_bad_config_is_64_before_anything_is_started() {
     let run = Run::new(&["--", "touch", "started"]).config("[defaults]\nmax_runtime = 5\n");
     let ran = run.go();
     assert_eq!((ran.code, &*ran.stdout), (64, ""));
-    assert!(ran.stderr.contains("config.toml:2: defaults.max_runtime: a bare number; write \"5s\""), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("config.toml:2: defaults.max_runtime: a bare number; write \"5s\""),
+        "{}",
+        ran.stderr
+    );
     assert!(!run.path("started").exists());
 }
 
 #[test]
 fn s2_a_config_in_the_working_directory_is_not_read() {
-    let run = Run::check(&[]).file("unhurry/config.toml", "nonsense").file("config.toml", "nonsense");
+    let run =
+        Run::check(&[]).file("unhurry/config.toml", "nonsense").file("config.toml", "nonsense");
     assert_eq!(run.go().code, 0);
 }
 
 #[test]
 fn s2_version_and_help_are_no_errors() {
     let version = Run::new(&["--version"]).go();
-    assert_eq!((version.code, &*version.stdout), (0, concat!("unhurry ", env!("CARGO_PKG_VERSION"), "\n")));
+    assert_eq!(
+        (version.code, &*version.stdout),
+        (0, concat!("unhurry ", env!("CARGO_PKG_VERSION"), "\n"))
+    );
     let help = Run::new(&["--help"]).go();
     assert_eq!(help.code, 0);
     for words in ["unhurry [OPTIONS] -- COMMAND", "--answer-within", "check", "demo"] {
@@ -84,12 +92,22 @@ fn s2_the_demo_shows_the_handle_the_wait_and_the_result() {
     assert_eq!((code, &*stderr), (0, ""), "{stdout}");
     let mut rest = &*stdout;
     for words in [
-        "initialize", "tools: greet, slow_report, job_get, job_cancel", "Hello, Ada!",
-        "\"name\":\"slow_report\"", "STILL RUNNING after 2", "\"next_action\": {", "\"status\": \"working\"",
-        "\"name\":\"job_get\"", "STILL RUNNING after 4", "\"name\":\"job_get\"",
-        "\"status\": \"completed\"", "A report on patience: it pays.",
+        "initialize",
+        "tools: greet, slow_report, job_get, job_cancel",
+        "Hello, Ada!",
+        "\"name\":\"slow_report\"",
+        "STILL RUNNING after 2",
+        "\"next_action\": {",
+        "\"status\": \"working\"",
+        "\"name\":\"job_get\"",
+        "STILL RUNNING after 4",
+        "\"name\":\"job_get\"",
+        "\"status\": \"completed\"",
+        "A report on patience: it pays.",
     ] {
-        let Some((_, after)) = rest.split_once(words) else { panic!("{words:?} is not next in {rest}") };
+        let Some((_, after)) = rest.split_once(words) else {
+            panic!("{words:?} is not next in {rest}")
+        };
         rest = after;
     }
 }

@@ -67,7 +67,8 @@ async fn s1_1_a_fast_modern_call_passes_as_it_is() {
     assert_eq!(sent["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
     assert_eq!(peer.told("initialize"), 0, "eras are mirrored");
     let listed = peer.ask("tools/list", json!({})).await;
-    let names = listed.result()["tools"].as_array().expect("tools").iter().map(|tool| &tool["name"]);
+    let names =
+        listed.result()["tools"].as_array().expect("tools").iter().map(|tool| &tool["name"]);
     assert_eq!(names.filter(|name| *name == "job_get").count(), 1);
 }
 
@@ -99,7 +100,8 @@ async fn c01_a_modern_result_comes_back_unchanged_after_a_handle() {
     let handle = peer.call("raw", json!({"result": raw, "ms": 900})).await;
     assert!(handle.is_handle(), "{}", handle.raw);
     let end = peer.finish(handle).await;
-    let job = support::json::path(&end.raw, &["result", "_meta", "unhurry/job"]).expect("about a job");
+    let job =
+        support::json::path(&end.raw, &["result", "_meta", "unhurry/job"]).expect("about a job");
     assert_eq!(end.raw_result().replace(&format!(r#","unhurry/job":{job}"#), ""), raw);
     assert_eq!(end.status(), "completed");
 }

@@ -22,7 +22,10 @@ async fn c86_a_fast_call_is_answered_as_without_the_proxy_and_leaves_no_job() {
     let peer = Peer::open(&[]).await;
     let raw = r#"{"x":1.10, "content":[ ],"y":"\u0041"}"#;
     let answer = peer.call("raw", json!({"result": raw, "ms": 50})).await;
-    assert_eq!(answer.raw, format!(r#"{{"jsonrpc":"2.0","id":{},"result":{raw}}}"#, answer.raw_id()));
+    assert_eq!(
+        answer.raw,
+        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{raw}}}"#, answer.raw_id())
+    );
     assert_eq!(peer.jobs().await, [] as [Value; 0]);
 }
 
@@ -135,9 +138,9 @@ async fn c14_s4_2_structured_content_always_equals_the_first_text() {
     let list = peer.job_get(json!({})).await;
     let [unknown, junk] = [json!({"job_id": "x"}), json!({"page": "x"})];
     let [unknown, junk] = [peer.job_get(unknown).await, peer.job_get(junk).await];
-    for answer in [
-        first, second, ended, unchanged, polled, envelope, cancelled, after, list, unknown, junk,
-    ] {
+    for answer in
+        [first, second, ended, unchanged, polled, envelope, cancelled, after, list, unknown, junk]
+    {
         assert!(answer.structured().is_object(), "{}", answer.raw);
         assert_text_says_all(&answer);
     }
@@ -160,7 +163,10 @@ async fn s4_2_the_status_is_on_every_answer_about_a_job() {
     let end = peer.look(stopped.job_id()).await;
     assert_eq!((end.status(), &end.job()["done"]), ("cancelled", &json!(true)));
     let envelope = peer.job_get(json!({"job_id": stopped.job_id(), "envelope": true})).await;
-    assert_eq!((envelope.status(), &envelope.structured()["status"]), ("cancelled", &json!("cancelled")));
+    assert_eq!(
+        (envelope.status(), &envelope.structured()["status"]),
+        ("cancelled", &json!("cancelled"))
+    );
 }
 
 #[tokio::test]
@@ -179,7 +185,9 @@ async fn s4_2_an_eta_needs_three_past_runs() {
 #[tokio::test]
 async fn s4_2_an_eta_comes_from_expected_and_says_when_to_look() {
     let config = |expected: &str| {
-        format!("[defaults]\nanswer_within = \"300ms\"\n[tools.wait_file]\nexpected = \"{expected}\"\n")
+        format!(
+            "[defaults]\nanswer_within = \"300ms\"\n[tools.wait_file]\nexpected = \"{expected}\"\n"
+        )
     };
     let peer = Peer::open_with(&config("40s")).await;
     let handle = peer.job("never").await;
@@ -199,7 +207,10 @@ async fn s4_2_progress_is_there_when_the_server_sent_some() {
         {"wait_file": peer.path("never")},
     ]});
     let handle = peer.call_with_meta("script", args, json!({"progressToken": "t"})).await;
-    assert_eq!(handle.handle()["progress"], json!({"progress": 1.5, "total": 4, "message": "linking"}));
+    assert_eq!(
+        handle.handle()["progress"],
+        json!({"progress": 1.5, "total": 4, "message": "linking"})
+    );
     assert!(handle.raw.contains(r#""progress":1.50"#), "as the server wrote it: {}", handle.raw);
 }
 
@@ -263,7 +274,8 @@ async fn s4_3_the_id_and_the_token_are_free_again() {
     peer.request_as("7", "tools/call", params("first")).await;
     let handle = peer.answer("7").await;
     let mark = peer.mark();
-    let params = json!({"name": "echo", "arguments": {"text": "second"}, "_meta": {"progressToken": "t"}});
+    let params =
+        json!({"name": "echo", "arguments": {"text": "second"}, "_meta": {"progressToken": "t"}});
     peer.request_as("7", "tools/call", params).await;
     assert_eq!(peer.answer_from(mark, "7").await.text(), "second");
     assert_eq!(peer.finish(handle).await.text(), "3 steps");

@@ -40,7 +40,10 @@ async fn s5_2_a_late_result_is_dropped_and_the_progress_stays() {
     peer.journal_wait(|entry| entry.event == "call_ended").await;
     peer.settle().await;
     let end = peer.look(handle.job_id()).await;
-    assert_eq!((end.status(), &end.structured()["progress"]), ("cancelled", &json!({"progress": 3})));
+    assert_eq!(
+        (end.status(), &end.structured()["progress"]),
+        ("cancelled", &json!({"progress": 3}))
+    );
     assert_eq!(peer.lines()[mark..].len(), 2, "nothing but our own two answers");
 }
 
@@ -103,7 +106,8 @@ async fn s5_2_a_wrong_job_id_gets_the_words_of_job_get() {
         body["jobs"][0]["age_seconds"] = 0.into();
         body
     };
-    for name in [json!("nope"), json!(""), json!(12), json!("3f0c9a56-1111-4222-8333-444455556666")] {
+    for name in [json!("nope"), json!(""), json!(12), json!("3f0c9a56-1111-4222-8333-444455556666")]
+    {
         let answer = peer.call("job_cancel", json!({"job_id": name})).await;
         let known = peer.job_get(json!({"job_id": name})).await;
         assert!(answer.is_error(), "{}", answer.raw);

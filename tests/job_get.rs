@@ -164,7 +164,9 @@ async fn c67_polls_back_to_back_are_each_held() {
 async fn c70_odd_waits_are_clamped_to_the_budget() {
     let peer = Peer::open(&SOON).await;
     let handle = peer.job("never").await;
-    for wait in [json!(600), json!(-1), json!("30"), json!(1e9), json!(null), json!(" 0.1 "), json!(1e300)] {
+    for wait in
+        [json!(600), json!(-1), json!("30"), json!(1e9), json!(null), json!(" 0.1 "), json!(1e300)]
+    {
         let start = Instant::now();
         let args = json!({"job_id": handle.job_id(), "wait_seconds": wait});
         assert!(peer.job_get(args).await.is_handle(), "{wait}");
@@ -253,14 +255,15 @@ async fn s5_1_an_envelope_has_one_shape_in_every_state() {
         assert_text_says_all(&answer);
         assert!(!answer.is_error(), "{}", answer.raw);
         let mut body = answer.structured().clone();
-        assert_eq!((&body["job_id"], &body["status"]), (&json!(job.job_id()), &json!(answer.status())));
+        assert_eq!(
+            (&body["job_id"], &body["status"]),
+            (&json!(job.job_id()), &json!(answer.status()))
+        );
         assert!(body["elapsed_seconds"].take().is_u64(), "{}", answer.raw);
         body.as_object_mut().unwrap().remove("job_id");
         (body, answer)
     };
-    let shape = |tool: &str, status: &str| {
-        json!({"tool": tool, "status": status, "done": status != "working", "elapsed_seconds": null})
-    };
+    let shape = |tool: &str, status: &str| json!({"tool": tool, "status": status, "done": status != "working", "elapsed_seconds": null});
     assert_eq!(envelope(&running).await.0, shape("wait_file", "working"));
     let (body, answer) = envelope(&completed).await;
     assert!(answer.raw.contains(&format!(r#""result":{raw}"#)), "{}", answer.raw);
@@ -282,7 +285,9 @@ async fn c85_s5_1_the_list_shows_the_newest_twenty_first() {
     let peer = Peer::open(&["--answer-within", "0s"]).await;
     let mut ids = Vec::new();
     for number in 0..22 {
-        ids.push(peer.start("sleep", json!({"ms": 60_000, "n": number, "long": "é".repeat(100)})).await);
+        ids.push(
+            peer.start("sleep", json!({"ms": 60_000, "n": number, "long": "é".repeat(100)})).await,
+        );
     }
     let mut expected = Vec::new();
     for id in &ids {
@@ -324,7 +329,15 @@ async fn c82_s5_1_unknown_foreign_and_malformed_ids_get_the_same_words() {
     let id = peer.job("never").await.job_id().to_owned();
     let unknown = "3f0c9a56-1111-4222-8333-444455556666";
     let quoted = format!("\"{id}\"");
-    let names = [json!("nope"), json!(""), json!(12), json!({"x": 1}), json!(quoted), json!(unknown), json!(foreign)];
+    let names = [
+        json!("nope"),
+        json!(""),
+        json!(12),
+        json!({"x": 1}),
+        json!(quoted),
+        json!(unknown),
+        json!(foreign),
+    ];
     for name in names {
         let answer = peer.job_get(json!({"job_id": name})).await;
         assert!(answer.is_error() && !answer.is_rpc_error(), "{}", answer.raw);
@@ -332,7 +345,9 @@ async fn c82_s5_1_unknown_foreign_and_malformed_ids_get_the_same_words() {
         let shown = Value::from(text).to_string();
         assert_eq!(
             message(&answer),
-            format!("No job {shown} is known here. Your own calls are listed below; a job of another server is known to that server's job_get.")
+            format!(
+                "No job {shown} is known here. Your own calls are listed below; a job of another server is known to that server's job_get."
+            )
         );
         assert_eq!(answer.structured()["jobs"][0]["job_id"], id.as_str());
         assert_text_says_all(&answer);
@@ -365,7 +380,8 @@ async fn s5_1_wrong_arguments_are_explained_in_a_result() {
         (json!([1]), "arguments must be an object, not [1]"),
         (json!("x"), r#"arguments must be an object, not "x""#),
     ] {
-        let answer = peer.ask("tools/call", json!({"name": "job_get", "arguments": arguments})).await;
+        let answer =
+            peer.ask("tools/call", json!({"name": "job_get", "arguments": arguments})).await;
         assert_eq!((answer.is_error(), message(&answer)), (true, words));
     }
 }

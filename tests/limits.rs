@@ -48,7 +48,8 @@ async fn s3_a_job_older_than_max_runtime_fails_and_the_server_is_told() {
 #[tokio::test]
 async fn s3_a_max_runtime_below_the_budget_ends_the_call_too() {
     let peer =
-        Peer::open_with("defaults.answer_within = \"15s\"\ndefaults.max_runtime = \"500ms\"\n").await;
+        Peer::open_with("defaults.answer_within = \"15s\"\ndefaults.max_runtime = \"500ms\"\n")
+            .await;
     let answer = peer.call("wait_file", peer.gate("never")).await;
     assert_eq!(peer.finish(answer).await.status(), "failed");
     peer.journal_method("notifications/cancelled").await;
@@ -104,7 +105,10 @@ async fn s3_a_queued_job_that_is_cancelled_never_reaches_the_server() {
     open_gates(&peer, &["a", "b", "c"]);
     assert_eq!(peer.finish(first).await.text(), "a is open");
     assert_eq!(peer.finish(third).await.text(), "c is open");
-    assert_eq!((reached(&peer), peer.told("notifications/cancelled")), (vec!["a".into(), "c".into()], 0));
+    assert_eq!(
+        (reached(&peer), peer.told("notifications/cancelled")),
+        (vec!["a".into(), "c".into()], 0)
+    );
     assert_eq!(peer.look(second.job_id()).await.status(), "cancelled");
 }
 
@@ -119,8 +123,7 @@ async fn s3_a_cancelled_job_gives_its_place_to_the_next() {
 
 #[tokio::test]
 async fn s3_a_call_that_waits_in_line_within_its_budget_is_answered_as_itself() {
-    let peer =
-        Peer::open_with(&format!("defaults.answer_within = \"15s\"\n{ONE}")).await;
+    let peer = Peer::open_with(&format!("defaults.answer_within = \"15s\"\n{ONE}")).await;
     let first = peer.start("wait_file", peer.gate("a")).await;
     let second = peer.start("wait_file", peer.gate("b")).await;
     let third = peer.start("wait_file", peer.gate("c")).await;

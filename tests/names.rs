@@ -31,7 +31,10 @@ async fn page(peer: &Peer, params: Value) -> (Vec<String>, Value) {
 async fn s1_1_our_tools_are_added_once_after_those_of_the_first_page() {
     let peer = with_tools(&["a", "b", "c", "d", "e"], &[], &["--page-size", "2"]).await;
     let (names, cursor) = page(&peer, json!({})).await;
-    assert_eq!((names, &cursor), (["a", "b", "job_get", "job_cancel"].map(Into::into).into(), &json!("2")));
+    assert_eq!(
+        (names, &cursor),
+        (["a", "b", "job_get", "job_cancel"].map(Into::into).into(), &json!("2"))
+    );
     let (names, cursor) = page(&peer, json!({"cursor": cursor})).await;
     assert_eq!((names, &cursor), (["c", "d"].map(Into::into).into(), &json!("4")));
     assert_eq!(page(&peer, json!({"cursor": cursor})).await, (vec!["e".into()], Value::Null));
@@ -49,7 +52,8 @@ async fn s1_1_a_server_without_tools_is_left_as_it_is() {
 
 #[tokio::test]
 async fn s1_1_a_paragraph_is_appended_to_the_instructions_unless_announce_is_off() {
-    let greet = async |setup: Setup| setup.spawn().initialize().await.result()["instructions"].clone();
+    let greet =
+        async |setup: Setup| setup.spawn().initialize().await.result()["instructions"].clone();
     let flags = ["--instructions", "Be quick."];
     let both = greet(Setup::proxied().flags(&flags)).await;
     let alone = greet(Setup::proxied()).await;

@@ -4,7 +4,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Answer, Peer};
+use support::{Answer, Peer, Setup};
 
 async fn open(page_bytes: &str) -> Peer {
     Peer::open_with(&format!(
@@ -49,6 +49,21 @@ async fn c59_700_kb_come_in_pages_of_at_most_page_bytes() {
     assert_small(&pages, 64 << 10);
     assert_eq!(joined(&pages), "0123456789".repeat(70_000));
     assert!(pages.len() <= 12, "{} pages", pages.len());
+}
+
+/// The block that names the next page holds both names, twice and more.
+#[tokio::test]
+async fn c59_long_names_leave_pages_within_page_bytes() {
+    let (tool, prefix) = ("t".repeat(128), "p".repeat(32));
+    let setup = Setup::proxied().options(&["--answer-within", "300ms", "--tool-prefix", &prefix]);
+    let setup = setup.config("[jobs]\npage_bytes = \"4KiB\"\n");
+    let file = setup.path("tools.json");
+    let tools = json!([{"name": tool, "inputSchema": {"type": "object"}}]);
+    std::fs::write(&file, tools.to_string()).expect("a file of tools");
+    let flags = ["--tools", &file.display().to_string()];
+    let peer = Peer::opened(setup.flags(&flags)).await;
+    let pages = pages_of(&peer, &tool, json!({"ms": 900, "text": "x".repeat(9000)})).await;
+    assert_small(&pages, 4 << 10);
 }
 
 #[tokio::test]
@@ -131,7 +146,8 @@ async fn s5_1_what_is_no_text_is_never_cut_and_is_error_and_meta_are_on_every_pa
     let peer = open("4KiB").await;
     let image = json!({"type": "image", "data": "A".repeat(6000), "mimeType": "image/png"});
     let audio = json!({"type": "audio", "data": "B".repeat(3000), "mimeType": "audio/wav"});
-    let resource = json!({"type": "resource", "resource": {"uri": "x:y", "text": "c".repeat(5000)}});
+    let resource =
+        json!({"type": "resource", "resource": {"uri": "x:y", "text": "c".repeat(5000)}});
     let text = json!({"type": "text", "text": "d".repeat(5000), "annotations": {"priority": 1}});
     let result = json!({"content": [text, image, audio, resource], "isError": true, "_meta": {"k": 1}, "x": 2});
     let pages = pages_of(&peer, "raw", json!({"result": result.to_string(), "ms": 900})).await;

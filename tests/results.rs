@@ -9,7 +9,8 @@ use support::{Answer, Peer, Setup};
 const SOON: [&str; 2] = ["--answer-within", "300ms"];
 
 /// Numbers that a reader of values spells otherwise.
-const DIGITS: &str = r#"{"a":9007199254740993,"b":1e400,"c":1.10,"d":-0,"e":0.30000000000000004,"f":1E+2}"#;
+const DIGITS: &str =
+    r#"{"a":9007199254740993,"b":1e400,"c":1.10,"d":-0,"e":0.30000000000000004,"f":1E+2}"#;
 
 /// The raw result without what the proxy adds to its `_meta`.
 fn without_job(answer: &Answer) -> String {
@@ -18,7 +19,11 @@ fn without_job(answer: &Answer) -> String {
     let result = answer.raw_result();
     let alone = format!(r#","_meta":{{{ours}}}"#);
     let one_of_many = format!(",{ours}");
-    if result.contains(&alone) { result.replace(&alone, "") } else { result.replace(&one_of_many, "") }
+    if result.contains(&alone) {
+        result.replace(&alone, "")
+    } else {
+        result.replace(&one_of_many, "")
+    }
 }
 
 /// The end of a call that answers with this raw JSON after its handle went out.
@@ -52,7 +57,8 @@ async fn c13_structured_content_comes_back_after_a_handle() {
 #[tokio::test]
 async fn c15_reading_does_not_consume() {
     let peer = Peer::open(&SOON).await;
-    let first = through_a_job(&peer, "result", r#"{"content":[{"type":"text","text":"kept"}]}"#).await;
+    let first =
+        through_a_job(&peer, "result", r#"{"content":[{"type":"text","text":"kept"}]}"#).await;
     for _ in 0..3 {
         let again = peer.look(first.job_id()).await;
         assert_eq!(again.raw_result(), first.raw_result());

@@ -59,7 +59,8 @@ impl Peer {
 
     /// Waits until the list shows the newest job with this status.
     pub async fn newest_becomes(&self, status: &str) {
-        let seen = eventually(|| async { (self.jobs().await[0]["status"] == status).then_some(()) });
+        let seen =
+            eventually(|| async { (self.jobs().await[0]["status"] == status).then_some(()) });
         if seen.await.is_none() {
             self.fail(&format!("the newest job does not become {status}"));
         }
