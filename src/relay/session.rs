@@ -776,12 +776,11 @@ impl Session {
         for Held { asker, .. } in state.catalog.abandon() {
             self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, &end.cause));
         }
-        for id in state.pending.ids() {
-            let Some(pending) = state.pending.get(&id) else { continue };
-            if pending.survives_the_server() {
-                continue;
-            }
-            let pending = state.pending.remove(&id).expect("looked up above");
+        // Chosen beforehand: the end of a call lets the next in its line go, to the next server.
+        let lost = state.pending.iter().filter(|(_, pending)| !pending.survives_the_server());
+        let lost: Vec<Id> = lost.map(|(id, _)| id.clone()).collect();
+        for id in lost {
+            let Some(pending) = state.pending.remove(&id) else { continue };
             self.lost_request(&mut state, pending, &end.cause, !end.during_start);
         }
     }
