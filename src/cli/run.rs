@@ -1,5 +1,6 @@
 //! `unhurry -- COMMAND`: the wrapper, stdio on both sides.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,13 +58,14 @@ pub async fn run(context: Context) -> u8 {
     tasks.spawn(async move { registry.sweep().await });
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
-    let reader = read_client(stdin(), session.clone(), config.max_message);
+    let mut reader = pin!(read_client(stdin(), session.clone(), config.max_message));
 
     let cause = tokio::select! {
-        () = reader => Cause::EndOfInput,
+        biased;
+        cause = session.failed() => Cause::NoServer(cause),
+        () = &mut reader => Cause::EndOfInput,
         _ = &mut writer => Cause::AtOnce,
         () = shutdown_signal() => Cause::AtOnce,
-        cause = session.failed() => Cause::NoServer(cause),
     };
     let code = match cause {
         Cause::EndOfInput => {
@@ -76,7 +78,13 @@ pub async fn run(context: Context) -> u8 {
         Cause::AtOnce => 0,
         Cause::NoServer(cause) => {
             stderr.line(format!("unhurry: {cause}\n").into_bytes()).await;
-            let _ = timeout(FIRST_REQUEST, session.answered()).await;
+            let first_answer = async {
+                tokio::select! {
+                    () = session.answered() => {}
+                    () = &mut reader => {}
+                }
+            };
+            let _ = timeout(FIRST_REQUEST, first_answer).await;
             UNAVAILABLE
         }
     };
