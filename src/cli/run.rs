@@ -60,17 +60,22 @@ pub async fn run(context: Context) -> u8 {
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
     let mut reader = pin!(read_client(stdin(), session.clone(), config.max_message));
 
+    let mut signal = pin!(shutdown_signal());
     let cause = tokio::select! {
         biased;
         cause = session.failed() => Cause::NoServer(cause),
         () = &mut reader => Cause::EndOfInput,
         _ = &mut writer => Cause::AtOnce,
-        () = shutdown_signal() => Cause::AtOnce,
+        () = &mut signal => Cause::AtOnce,
     };
     let code = match cause {
         Cause::EndOfInput => {
             debug!("the client closed stdin");
-            if timeout(LAST_ANSWERS, session.idle()).await.is_err() {
+            let idle = tokio::select! {
+                idle = timeout(LAST_ANSWERS, session.idle()) => idle.is_ok(),
+                () = &mut signal => false,
+            };
+            if !idle {
                 info!("the client left before all its requests were answered");
             }
             0
