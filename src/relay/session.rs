@@ -915,7 +915,7 @@ pub(super) fn text_of(line: &Bytes) -> &str {
 }
 
 /// The start of a line, for the log.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     text.chars().take(SHOWN).flat_map(char::escape_debug).collect()
 }
 
