@@ -411,7 +411,8 @@ async fn s9_a_subscription_is_sent_again_and_acknowledged_once() {
     let listen = peer.request("subscriptions/listen", wanted).await;
     let acknowledged = peer.wait_method("notifications/subscriptions/acknowledged").await;
     assert_eq!(
-        acknowledged.json()["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].to_string(),
+        acknowledged.json()["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"]
+            .to_string(),
         listen
     );
     assert_lost(&peer.call("exit", json!({"code": 3})).await, "code 3");
@@ -424,7 +425,10 @@ async fn s9_a_subscription_is_sent_again_and_acknowledged_once() {
     let news = format!(
         r#"{{"jsonrpc":"2.0","method":"{CHANGED}","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{listen}}}}}}}"#
     );
-    peer.script(json!([{"send": news}, {"result": "{\"content\":[],\"resultType\":\"complete\"}"}])).await;
+    peer.script(
+        json!([{"send": news}, {"result": "{\"content\":[],\"resultType\":\"complete\"}"}]),
+    )
+    .await;
     let texts: Vec<String> = peer.notifications().into_iter().map(|line| line.text).collect();
     assert_eq!(texts, [acknowledged.text, news]);
     assert!(peer.answers(&listen).is_empty());
