@@ -1,5 +1,6 @@
 //! `unhurry -- COMMAND`: the wrapper, stdio on both sides.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,17 +61,22 @@ pub async fn run(context: Context) -> u8 {
     // A task of its own: here, each message would wake all that is waited for below.
     let mut reader = tokio::spawn(read_client(stdin(), session.clone(), config.max_message));
 
+    let mut signal = pin!(shutdown_signal());
     let cause = tokio::select! {
         biased;
         cause = session.failed() => Cause::NoServer(cause),
         _ = &mut reader => Cause::EndOfInput,
         _ = &mut writer => Cause::AtOnce,
-        () = shutdown_signal() => Cause::AtOnce,
+        () = &mut signal => Cause::AtOnce,
     };
     let code = match cause {
         Cause::EndOfInput => {
             debug!("the client closed stdin");
-            if timeout(LAST_ANSWERS, session.idle()).await.is_err() {
+            let idle = tokio::select! {
+                idle = timeout(LAST_ANSWERS, session.idle()) => idle.is_ok(),
+                () = &mut signal => false,
+            };
+            if !idle {
                 info!("the client left before all its requests were answered");
             }
             0

@@ -46,7 +46,11 @@ impl Session {
                 let reply = Reply::Line(self.client.clone());
                 self.client_message(&Message { line, text, envelope }, reply);
             }
-            _ => warn!("skipped a line of the client that is no JSON-RPC: {}", shown(text)),
+            // It may be half a call with its arguments, so its text is not for everybody (§10).
+            _ => {
+                warn!(bytes = text.len(), "skipped a line of the client that is no JSON-RPC");
+                debug!("the skipped line: {}", shown(text));
+            }
         }
     }
 
