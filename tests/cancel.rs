@@ -41,7 +41,8 @@ async fn the_job(peer: &Peer, tool: &str) -> Answer {
     let jobs = peer.jobs().await;
     assert_eq!(jobs.len(), 1, "{jobs:?}");
     assert_eq!((&jobs[0]["tool"], &jobs[0]["status"]), (&json!(tool), &json!("working")));
-    peer.look(&Answer::new(&json!({"result": {"_meta": {"unhurry/job": jobs[0]}}}).to_string())).await
+    peer.look(&Answer::new(&json!({"result": {"_meta": {"unhurry/job": jobs[0]}}}).to_string()))
+        .await
 }
 
 // A user's cancel.
@@ -252,7 +253,8 @@ async fn s6_a_tool_that_is_never_deferred_is_exempt() {
 /// A call of a modern client of this name and version; its id.
 async fn start_as(peer: &Peer, name: &str, version: &str, file: &str) -> String {
     let mut params = call_params("wait_file", until(file));
-    params["_meta"] = json!({"io.modelcontextprotocol/clientInfo": {"name": name, "version": version}});
+    params["_meta"] =
+        json!({"io.modelcontextprotocol/clientInfo": {"name": name, "version": version}});
     let before = peer.calls_of("wait_file").len();
     let id = peer.request("tools/call", params).await;
     peer.arrived("wait_file", before + 1).await;

@@ -65,7 +65,8 @@ fn script(end: &str, raw: &str) -> Value {
 #[tokio::test]
 async fn s7_a_joined_call_that_waits_gets_the_servers_own_result() {
     let peer = open("").await;
-    let raw = r#"{"content":[ {"n":1.10}],"x":1e400,"isError":true,"_meta":{"k":9007199254740993}}"#;
+    let raw =
+        r#"{"content":[ {"n":1.10}],"x":1e400,"isError":true,"_meta":{"k":9007199254740993}}"#;
     peer.defer("script", script("result", raw)).await;
     let joined = peer.start("script", script("result", raw)).await;
     peer.settle().await;
@@ -228,10 +229,8 @@ async fn s7_a_call_that_asks_for_more_than_arguments_is_not_joined() {
 #[tokio::test]
 async fn s7_equal_calls_within_their_budgets_both_run() {
     let peer = open("").await;
-    let ids = [
-        peer.start("wait_file", until("go")).await,
-        peer.start("wait_file", until("go")).await,
-    ];
+    let ids =
+        [peer.start("wait_file", until("go")).await, peer.start("wait_file", until("go")).await];
     peer.arrived("wait_file", 2).await;
     peer.create("go");
     for id in &ids {

@@ -25,7 +25,13 @@ async fn open(modern: bool) -> Peer {
 }
 
 /// Calls a tool under this id and token, and gets its handle.
-async fn defer_as(peer: &Peer, id: &str, token: &str, tool: &str, args: serde_json::Value) -> Answer {
+async fn defer_as(
+    peer: &Peer,
+    id: &str,
+    token: &str,
+    tool: &str,
+    args: serde_json::Value,
+) -> Answer {
     let mut params = call_params(tool, args);
     params["_meta"] = json!({"progressToken": token, "unhurry/answer_within": 0});
     let mark = peer.mark();
@@ -103,7 +109,10 @@ async fn a_reused_id_and_token(modern: bool) {
 
     ["old", "new"].iter().for_each(|file| peer.create(file));
     let note = peer.wait_method("notifications/progress").await;
-    assert_eq!(note.json()["params"], json!({"progressToken": "t", "progress": 1, "message": "new"}));
+    assert_eq!(
+        note.json()["params"],
+        json!({"progressToken": "t", "progress": 1, "message": "new"})
+    );
     peer.create("end old");
     assert_eq!(peer.finish(job.clone()).await.text(), "old");
     peer.create("end new");
@@ -219,10 +228,14 @@ async fn s1_1_1_a_subscription_under_a_reused_id_keeps_the_clients_id() {
     });
     let end = format!(r#"{{"jsonrpc":"2.0","id":{inside},"result":{params}}}"#);
     let mark = peer.mark();
-    peer.call("script", json!({"steps": [notes[0], notes[1], {"send": end}, {"result": "{}"}]})).await;
+    peer.call("script", json!({"steps": [notes[0], notes[1], {"send": end}, {"result": "{}"}]}))
+        .await;
     let seen = r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#;
     for method in methods {
-        assert_eq!(support::json::member(&peer.wait_method(method).await.text, "params"), Some(seen));
+        assert_eq!(
+            support::json::member(&peer.wait_method(method).await.text, "params"),
+            Some(seen)
+        );
     }
     assert_eq!(peer.answer_from(mark, "7").await.raw_result(), seen);
     peer.create("go");
