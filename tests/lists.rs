@@ -82,6 +82,25 @@ async fn c63_a_tool_of_a_page_that_the_client_has_not_read_can_be_called() {
 }
 
 #[tokio::test]
+async fn c37_a_list_in_pages_is_answered_though_the_client_has_closed_stdin() {
+    let peer = open(&many(), 1, &[]).await;
+    let list = peer.request("tools/list", json!({})).await;
+    peer.journal_wait(|entry| entry.line.contains("cursor")).await;
+    peer.close_stdin().await;
+    assert_eq!(names(&peer.answer(&list).await).len(), 3);
+}
+
+#[tokio::test]
+async fn c03_a_cancelled_list_is_not_answered_while_its_pages_are_read() {
+    let peer = open(&many(), 1, &[]).await;
+    let list = peer.request("tools/list", json!({})).await;
+    peer.journal_wait(|entry| entry.line.contains("cursor")).await;
+    peer.cancel(&list, "the user").await;
+    assert_eq!(names(&peer.ask("tools/list", json!({})).await)[1..], OURS);
+    assert!(peer.answers(&list).is_empty());
+}
+
+#[tokio::test]
 async fn c80_ours_are_in_the_first_list_and_no_change_is_announced_for_jobs() {
     let peer = open(&tools(&["a"]), 9, &[]).await;
     assert_eq!(names(&peer.ask("tools/list", json!({})).await), ["a", "job_get", "job_cancel"]);
