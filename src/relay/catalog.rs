@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::jobs::handle::{Names, OwnTool};
 use crate::jobs::tools::definitions;
+use crate::rpc::message::Id;
 use crate::rpc::object::{Members, elements};
 use crate::rpc::splice::{Edits, OUTPUT_SCHEMA};
 
@@ -144,6 +145,19 @@ impl Catalog {
         let walking = self.reading.is_some();
         self.reading.get_or_insert_default().held.push(held);
         Ok((!walking).then(|| cursor.to_owned()))
+    }
+
+    /// Whether a client waits for a page that is held.
+    pub fn is_holding(&self) -> bool {
+        self.reading.as_ref().is_some_and(|reading| !reading.held.is_empty())
+    }
+
+    /// The client takes back a request whose answer is held.
+    pub fn cancel(&mut self, id: &Id) -> bool {
+        let Some(reading) = &mut self.reading else { return false };
+        let before = reading.held.len();
+        reading.held.retain(|held| held.asker.key().as_ref() != Some(id));
+        reading.held.len() < before
     }
 
     /// A page that we asked for came in; `result` is `None` where the server refused it.

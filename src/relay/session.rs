@@ -745,7 +745,8 @@ impl Session {
         loop {
             {
                 let state = self.state();
-                if !state.pending.any_asked() && state.waits.is_empty() {
+                let asked = state.pending.any_asked() || state.catalog.is_holding();
+                if !asked && state.waits.is_empty() {
                     return;
                 }
             }
