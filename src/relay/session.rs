@@ -533,12 +533,24 @@ impl Session {
     fn catalog_page(&self, state: &mut State, result: Option<&str>) {
         match state.catalog.page_read(result) {
             Next::Read(cursor) => self.read_page(state, Some(&cursor)),
-            Next::Done(held) => {
-                for Held { key, asker, line } in held {
+            Next::Done(reading) => {
+                for Held { key, asker, line } in reading.held {
                     self.list_out(state, key, Some(asker), &Message::of(&line));
                 }
+                self.take_up(reading.calls);
             }
         }
+    }
+
+    /// Calls that waited for the names of our tools go where they belong.
+    fn take_up(&self, calls: Vec<(Asker, Bytes)>) {
+        let Some(me) = self.me.upgrade().filter(|_| !calls.is_empty()) else { return };
+        // Whoever calls this holds the lock.
+        tokio::spawn(async move {
+            for (asker, line) in calls {
+                me.client_message(&Message::of(&line), asker.reply);
+            }
+        });
     }
 
     /// The server has not answered a list for 2 s: the last answer goes out again (§1.1.5).
@@ -778,9 +790,11 @@ impl Session {
             return self.fail_locked(&mut state, &end.cause);
         }
         self.forget_server_requests(&mut state);
-        for Held { asker, .. } in state.catalog.abandon() {
+        let held = state.catalog.abandon();
+        for Held { asker, .. } in held.held {
             self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, &end.cause));
         }
+        self.take_up(held.calls);
         for id in state.pending.ids() {
             let Some(pending) = state.pending.get(&id) else { continue };
             if pending.survives_the_server() {
