@@ -1,164 +1,205 @@
-//! Handles and `job_get` in every era of MCP (CONTRACT §1.2, §4.2).
+//! Eras are mirrored, never translated (CONTRACT §1.2).
 #![forbid(unsafe_code)]
 
 mod support;
 
-use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup};
+use serde_json::json;
+use support::json::member;
+use support::{Entry, Peer, Setup, until};
 
-const SOON: [&str; 2] = ["--answer-within", "300ms"];
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// A client of 2026-07-28 in front of a server that speaks nothing else.
-fn modern() -> Peer {
-    let peer = Setup::proxied().options(&SOON).flags(&["--modern"]).spawn();
+fn methods(peer: &Peer) -> Vec<String> {
+    peer.journal().iter().filter_map(Entry::method).collect()
+}
+
+async fn modern(options: &[&str], flags: &[&str]) -> Peer {
+    let peer = Setup::proxied().options(options).flags(&["--modern"]).flags(flags).spawn();
     peer.become_modern("test-client", json!({}));
     peer
 }
 
-/// The members of the result, in the order of their names.
-fn members(answer: &Answer) -> Vec<&String> {
-    answer.result().as_object().expect("an object").keys().collect()
-}
-
-#[tokio::test]
-async fn s4_2_legacy_clients_before_2025_06_18_get_no_structured_content() {
-    for protocol in ["2024-11-05", "2025-03-26"] {
-        let peer = Peer::proxied(&SOON, &[]);
-        peer.initialize_as("test-client", "1.0.0", protocol).await;
-        let handle = peer.job("go").await;
-        let listed = peer.job_get(json!({})).await;
-        let unknown = peer.job_get(json!({"job_id": "x"})).await;
-        let envelope = peer.job_get(json!({"job_id": handle.job_id(), "envelope": true})).await;
-        assert_eq!(members(&handle), ["_meta", "content"]);
-        assert_eq!(members(&listed), ["content"]);
-        assert_eq!(members(&unknown), ["content", "isError"]);
-        assert_eq!(members(&envelope), ["_meta", "content"]);
-        assert_eq!(handle.handle()["next_action"]["args"]["job_id"], handle.job_id());
-        peer.create("go");
-        assert_eq!(peer.finish(handle).await.text(), "go is open");
+/// The answers to the openings of both eras are those of the server itself.
+async fn openings_are_the_servers(flags: &[&str]) {
+    let (peer, plain) = (Setup::proxied().config("[jobs]\nannounce = false"), Setup::direct());
+    let (peer, plain) = (peer.flags(flags).spawn(), plain.flags(flags).spawn());
+    let legacy = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    for (method, params) in [("server/discover", json!({})), ("initialize", legacy)] {
+        if method == "server/discover" {
+            [&peer, &plain].iter().for_each(|peer| peer.become_modern("dual", json!({})));
+        }
+        let answer = peer.ask(method, params.clone()).await;
+        assert_eq!(answer.raw, plain.ask(method, params).await.raw);
     }
+    let lines =
+        |peer: &Peer| peer.journal().into_iter().map(|entry| entry.line).collect::<Vec<_>>();
+    assert_eq!(lines(&peer), lines(&plain), "the server is asked the same");
 }
 
 #[tokio::test]
-async fn s4_2_later_legacy_clients_get_structured_content_and_no_result_type() {
-    for protocol in ["2025-06-18", "2025-11-25"] {
-        let peer = Peer::proxied(&SOON, &[]);
-        peer.initialize_as("test-client", "1.0.0", protocol).await;
-        let handle = peer.job("never").await;
-        assert_eq!(members(&handle), ["_meta", "content", "structuredContent"]);
-        assert_eq!(members(&peer.job_cancel(handle.job_id()).await), members(&handle));
-    }
+async fn s1_2_a_legacy_servers_refusal_and_greeting_pass_untouched() {
+    openings_are_the_servers(&[]).await;
 }
 
 #[tokio::test]
-async fn s4_2_the_revision_that_the_server_chose_counts() {
-    let peer = Peer::proxied(&SOON, &["--protocol", "2024-11-05"]);
-    let greeting = peer.initialize().await;
-    assert_eq!(greeting.result()["protocolVersion"], "2024-11-05");
-    assert!(peer.job("never").await.structured().is_null());
+async fn s1_2_a_modern_servers_greeting_and_refusal_pass_untouched() {
+    openings_are_the_servers(&["--modern"]).await;
 }
 
 #[tokio::test]
-async fn s1_1_a_fast_modern_call_passes_as_it_is() {
-    let peer = modern();
-    let raw = r#"{"content":[],"resultType":"complete","x":1.10}"#;
-    assert_eq!(peer.call("raw", json!({"result": raw})).await.raw_result(), raw);
-    let sent: Value = serde_json::from_str(peer.calls_of("raw")[0].raw_params().unwrap()).unwrap();
-    assert_eq!(sent["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
-    assert_eq!(peer.told("initialize"), 0, "eras are mirrored");
-    let listed = peer.ask("tools/list", json!({})).await;
-    let names =
-        listed.result()["tools"].as_array().expect("tools").iter().map(|tool| &tool["name"]);
-    assert_eq!(names.filter(|name| *name == "job_get").count(), 1);
+async fn s1_2_a_dual_servers_greetings_pass_untouched() {
+    openings_are_the_servers(&["--dual"]).await;
 }
 
 #[tokio::test]
-async fn s4_2_every_answer_to_a_modern_client_says_complete() {
-    let peer = modern();
-    let handle = peer.job("never").await;
-    assert_eq!(members(&handle), ["_meta", "content", "resultType", "structuredContent"]);
-    let action = handle.next_action().expect("an action");
-    assert_eq!(action.args, json!({"job_id": handle.job_id(), "seq": 1}));
-    for answer in [
-        peer.look(handle.job_id()).await,
-        peer.job_get(json!({})).await,
-        peer.job_get(json!({"job_id": "x"})).await,
-        peer.job_get(json!({"page": "x"})).await,
-        peer.job_get(json!({"job_id": handle.job_id(), "envelope": true})).await,
-        peer.job_cancel(handle.job_id()).await,
-        peer.look(handle.job_id()).await,
-        handle,
-    ] {
-        assert_eq!(answer.result()["resultType"], "complete", "{}", answer.raw);
-    }
+async fn s1_2_a_modern_only_server_refuses_a_legacy_clients_calls_itself() {
+    let peer = Peer::proxied(&[], &["--modern"]);
+    let plain = Peer::direct(&["--modern"]);
+    assert_eq!(peer.initialize().await.raw, plain.initialize().await.raw);
+    let args = json!({"text": "hi"});
+    let refusal = peer.call("echo", args.clone()).await;
+    assert_eq!(refusal.raw_error(), plain.call("echo", args).await.raw_error());
 }
 
 #[tokio::test]
-async fn c01_a_modern_result_comes_back_unchanged_after_a_handle() {
-    let peer = modern();
-    let raw = r#"{"resultType":"complete","content":[{"type":"text","text":"\u0041"}],"_meta":{"k":1.0}}"#;
-    let handle = peer.call("raw", json!({"result": raw, "ms": 900})).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
-    let end = peer.finish(handle).await;
-    let job =
-        support::json::path(&end.raw, &["result", "_meta", "unhurry/job"]).expect("about a job");
-    assert_eq!(end.raw_result().replace(&format!(r#","unhurry/job":{job}"#), ""), raw);
-    assert_eq!(end.status(), "completed");
-}
-
-#[tokio::test]
-async fn s5_1_pages_of_a_modern_result_are_complete_each() {
-    let peer = modern();
-    let handle = peer.call("big", json!({"bytes": 100_000, "ms": 900})).await;
-    let pages = peer.pages(peer.finish(handle).await).await;
-    assert_eq!(pages.len(), 2);
-    assert!(pages.iter().all(|page| page.result()["resultType"] == "complete"));
-}
-
-#[tokio::test]
-async fn s5_1_a_modern_wait_ends_with_its_cancel() {
-    let peer = Setup::proxied()
-        .config("defaults.answer_within = \"15s\"\ntools.wait_file.answer_within = \"0s\"\n")
-        .flags(&["--modern"])
-        .spawn();
-    peer.become_modern("test-client", json!({}));
-    let handle = peer.job("go").await;
-    let waiting = peer.start("job_get", json!({"job_id": handle.job_id()})).await;
-    peer.cancel(&waiting, "stop").await;
+async fn s1_2_a_dual_client_falls_back_to_initialize_with_the_same_legacy_server() {
+    let peer = Peer::proxied(&[], &[]);
+    let modern = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
+    assert_eq!(peer.ask("server/discover", modern).await.error_code(), -32601);
+    assert_eq!(peer.initialize().await.result()["protocolVersion"], "2025-11-25");
+    let job = peer.park("go").await;
+    assert!(job.result().get("resultType").is_none(), "a legacy handle");
+    assert!(job.structured().is_object());
     peer.create("go");
-    assert_eq!(peer.finish(handle).await.text(), "go is open");
-    assert!(peer.answers(&waiting).is_empty());
+    assert_eq!(peer.finish(job).await.text(), "go");
+    assert_eq!(peer.journal().iter().filter(|entry| entry.event == "start").count(), 1);
 }
 
 #[tokio::test]
-async fn s5_2_a_modern_server_is_told_of_a_cancel() {
-    let peer = modern();
-    let handle = peer.job("never").await;
-    assert_eq!(peer.job_cancel(handle.job_id()).await.status(), "cancelled");
-    peer.journal_method("notifications/cancelled").await;
-    peer.journal_wait(|entry| entry.event == "call_ended").await;
+async fn s1_2_a_legacy_server_that_dies_of_the_probe_is_there_for_initialize() {
+    let peer = Peer::proxied(&[], &["--discover-dies"]);
+    let modern = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
+    assert_eq!(peer.ask("server/discover", modern).await.error_code(), -32603);
+    assert_eq!(peer.initialize().await.result()["protocolVersion"], "2025-11-25");
+    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
 }
 
 #[tokio::test]
-async fn s3_a_modern_client_names_itself_with_each_request() {
-    let toml = "defaults.answer_within = \"15s\"\nclients.hasty.answer_within = \"300ms\"\n";
-    let peer = Setup::proxied().config(toml).flags(&["--modern"]).spawn();
-    peer.become_modern("patient", json!({}));
-    assert_eq!(peer.call("sleep", json!({"ms": 900})).await.text(), "slept");
-    peer.become_modern("hasty", json!({}));
-    assert!(peer.call("sleep", json!({"ms": 900})).await.is_handle());
-}
-
-#[tokio::test]
-async fn s1_1_a_ping_is_answered_while_the_server_is_blocked_by_its_tool() {
-    let peer = Setup::proxied().options(&SOON).flags(&["--block"]).spawn();
+async fn s1_2_a_legacy_client_opens_a_dual_server_as_legacy() {
+    let peer = Peer::proxied(&[], &["--dual"]);
     peer.initialize().await;
-    peer.ask("tools/list", json!({})).await;
-    let handle = peer.job("go").await;
-    assert_eq!(peer.ask("ping", json!({})).await.raw_result(), "{}");
-    let list = peer.ask("tools/list", json!({})).await;
-    assert!(list.result()["tools"].as_array().is_some_and(|tools| tools.len() > 2));
+    let job = peer.park("go").await;
     peer.create("go");
-    assert_eq!(peer.finish(handle).await.text(), "go is open");
-    peer.lines().iter().for_each(Line::assert_protocol);
+    let result = peer.finish(job).await;
+    assert!(result.result().get("resultType").is_none());
+    assert!(!methods(&peer).contains(&"server/discover".to_owned()), "{:?}", methods(&peer));
+    assert!(!peer.journal().iter().any(|entry| entry.line.contains("2026-07-28")));
+}
+
+#[tokio::test]
+async fn s1_2_a_modern_client_never_causes_a_handshake() {
+    let peer = modern(&[], &[]).await;
+    let job = peer.park("go").await;
+    assert_eq!(job.result()["resultType"], "complete");
+    assert_eq!(peer.look(job.job_id()).await.result()["resultType"], "complete");
+    peer.create("go");
+    let result = peer.finish(job).await;
+    assert_eq!((result.text(), &result.result()["resultType"]), ("go", &json!("complete")));
+    assert!(!methods(&peer).iter().any(|method| method.contains("initialize")));
+    let requests = peer.journal();
+    let mut requests = requests.iter().filter(|entry| !entry.line.is_empty());
+    assert!(requests.all(|entry| entry.line.contains("io.modelcontextprotocol/protocolVersion")));
+}
+
+#[tokio::test]
+async fn s1_2_a_modern_server_that_died_is_started_again_without_a_handshake() {
+    let peer = modern(&[], &[]).await;
+    assert!(peer.call("exit", json!({"code": 3})).await.is_error());
+    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    assert!(!methods(&peer).iter().any(|method| method.contains("initialize")));
+}
+
+#[tokio::test]
+async fn s1_2_the_version_that_the_server_chose_decides_over_the_clients() {
+    let peer = Peer::proxied(&[], &["--protocol", "2025-03-26"]);
+    assert_eq!(peer.initialize().await.result()["protocolVersion"], "2025-03-26");
+    let job = peer.park("go").await;
+    assert!(job.structured().is_null(), "no structured content before 2025-06-18");
+    peer.create("go");
+    assert_eq!(peer.finish(job).await.text(), "go");
+}
+
+// Subscriptions.
+
+fn note(method: &str, id: &str) -> serde_json::Value {
+    let params = format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}},"x":1.10}}"#);
+    json!({"send": format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)})
+}
+
+/// A modern session under a budget of 0.3 s with an open subscription of this raw id.
+async fn listening(id: &str) -> Peer {
+    let flags = ["--unanswered", "subscriptions/listen"];
+    let peer = modern(&["--answer-within", "300ms"], &flags).await;
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    peer.request_as(id, "subscriptions/listen", wanted).await;
+    peer.journal_method("subscriptions/listen").await;
+    peer
+}
+
+/// The params of what the client got of a method.
+async fn params_of(peer: &Peer, method: &str) -> String {
+    let line = peer.wait_method(method).await;
+    member(&line.text, "params").expect("params").to_owned()
+}
+
+#[tokio::test]
+async fn s1_1_1_messages_of_a_subscription_carry_the_clients_id() {
+    for id in ["7", "\"seven\""] {
+        let peer = listening(id).await;
+        let inside = peer.journal_method("subscriptions/listen").await;
+        let inside = member(&inside.line, "id").expect("an id");
+        let methods = [
+            "notifications/subscriptions/acknowledged",
+            "notifications/tools/list_changed",
+            "notifications/resources/updated",
+        ];
+        let mut steps: Vec<_> = methods.iter().map(|method| note(method, inside)).collect();
+        steps.push(json!({"result": "{}"}));
+        peer.script(json!(steps)).await;
+        for method in methods {
+            let expected = format!(r#"{{"_meta":{{"{SUBSCRIPTION}":{id}}},"x":1.10}}"#);
+            assert_eq!(params_of(&peer, method).await, expected);
+        }
+    }
+}
+
+#[tokio::test]
+async fn s1_2_a_subscription_has_no_budget_and_leaves_that_of_calls() {
+    let peer = listening("7").await;
+    let job = peer.call("wait_file", until("go")).await;
+    assert!(job.is_handle(), "a call that came later has its handle");
+    assert!(peer.answers("7").is_empty());
+    peer.create("go");
+    assert_eq!(peer.finish(job).await.text(), "go");
+    let steps = [note("notifications/tools/list_changed", "7"), json!({"result": "{}"})];
+    peer.script(json!(steps)).await;
+    params_of(&peer, "notifications/tools/list_changed").await;
+    assert!(peer.answers("7").is_empty());
+}
+
+#[tokio::test]
+async fn s1_2_a_cancel_of_a_subscription_reaches_the_server() {
+    let peer = listening("7").await;
+    peer.cancel("7", "McpError: MCP error -32001: Request timed out").await;
+    let cancel = peer.journal_method("notifications/cancelled").await;
+    assert!(cancel.line.contains(r#""requestId":7"#), "{}", cancel.line);
+    assert!(peer.jobs().await.is_empty());
+}
+
+#[tokio::test]
+async fn s1_1_1_a_subscription_that_the_server_ends_names_the_clients_id() {
+    let peer = listening("7").await;
+    let end = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+    peer.script(json!([{"send": end}, {"result": "{}"}])).await;
+    assert_eq!(params_of(&peer, "notifications/cancelled").await, r#"{"requestId":7}"#);
 }

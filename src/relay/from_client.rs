@@ -88,7 +88,8 @@ impl Session {
         if method == "tools/call" {
             return self.call(state, message, &params, id, asker);
         }
-        if method == "ping" && (state.pending.calls() > 0 || self.upstream.is_starting()) {
+        let busy = || state.pending.calls() > 0 || state.pending.any_opening();
+        if method == "ping" && (busy() || self.upstream.is_starting()) {
             return self.answer(&asker, &result_line(&asker.id, "{}"));
         }
         state.settings.note(method, message.line, &message.envelope);

@@ -68,7 +68,7 @@ impl Peer {
 
     /// How many notifications of this method reached the fake server.
     pub fn told(&self, method: &str) -> usize {
-        self.journal().iter().filter(|entry| entry.method().as_deref() == Some(method)).count()
+        self.received(method).len()
     }
 
     /// The tool of this name, as it is listed.
