@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 use tracing::warn;
 
@@ -13,6 +14,9 @@ use crate::rpc::message::Id;
 use super::pending::What;
 use super::revival::Step;
 use super::session::{Session, State};
+
+/// Deadlines that are acted on before others get their turn.
+const AT_A_TIME: usize = 32;
 
 /// What may be due.
 #[derive(Debug)]
@@ -61,15 +65,10 @@ impl<T> Deadlines<T> {
         self.due.remove(&slot);
     }
 
-    /// Takes out what is due.
-    pub fn take_due(&mut self, now: Instant) -> Vec<T> {
-        let mut due = Vec::new();
-        while let Some(entry) = self.due.first_entry()
-            && entry.key().0 <= now
-        {
-            due.push(entry.remove());
-        }
-        due
+    /// Takes out the first that is due.
+    pub fn pop_due(&mut self, now: Instant) -> Option<T> {
+        let first = self.due.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
     }
 
     /// The time to sleep until; from now on entries before it wake the task.
@@ -92,14 +91,10 @@ impl Session {
     /// Acts on deadlines when their time comes; runs for ever.
     pub async fn keep_time(&self) {
         loop {
-            let next = {
-                let mut state = self.state();
-                for due in state.deadlines.take_due(Instant::now()) {
-                    self.due(&mut state, due);
-                }
-                state.deadlines.set_alarm()
-            };
+            let next = self.act_on_due();
             match next {
+                // Many handles at once must leave one by one, and nobody else waits for them all.
+                Some(at) if at <= Instant::now() => yield_now().await,
                 Some(at) => tokio::select! {
                     () = sleep_until(at) => {}
                     () = self.sooner.notified() => {}
@@ -107,6 +102,17 @@ impl Session {
                 None => self.sooner.notified().await,
             }
         }
+    }
+
+    /// Acts on some of what is due; returns the time of the next deadline.
+    fn act_on_due(&self) -> Option<Instant> {
+        let mut state = self.state();
+        let now = Instant::now();
+        for _ in 0..AT_A_TIME {
+            let Some(due) = state.deadlines.pop_due(now) else { break };
+            self.due(&mut state, due);
+        }
+        state.deadlines.set_alarm()
     }
 
     pub(super) fn due(&self, state: &mut State, due: Due) {
