@@ -5,7 +5,7 @@
 //! happen to a call at the same time one comes first: that is the whole hand-over between a
 //! result and the end of its budget.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::str::from_utf8;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -103,8 +103,9 @@ pub struct State {
     pub policies: HashMap<Arc<str>, Arc<ToolPolicy>>,
     /// the lines of tools with `max_concurrent`
     pub lanes: HashMap<Arc<str>, Lane>,
-    /// the server's requests that the client has not answered
-    asked_of_client: HashSet<Id>,
+    /// the server's requests that the client has not answered, by the id that the client knows,
+    /// with the server's raw id where that is another
+    asked_of_client: HashMap<Id, Option<Box<str>>>,
     /// those of a server that is gone: answers to them are dropped
     stale: VecDeque<Id>,
     /// the client's ids of calls whose server's answer it does not get: a late cancel is ignored
@@ -136,7 +137,7 @@ impl Session {
                 waits: HashMap::new(),
                 policies: HashMap::new(),
                 lanes: HashMap::new(),
-                asked_of_client: HashSet::new(),
+                asked_of_client: HashMap::new(),
                 stale: VecDeque::new(),
                 parted: VecDeque::new(),
                 failure: None,
@@ -217,7 +218,7 @@ impl Session {
                 // An id that can't be an id: the server's to judge, and never deferred.
                 None => self.upstream.send_if_up(message.line),
             },
-            (Kind::Response, Some(raw)) => self.client_response(message.line, raw),
+            (Kind::Response, Some(raw)) => self.client_response(message, raw),
             _ => self.client_notification(message, &method),
         }
     }
@@ -316,15 +317,21 @@ impl Session {
         self.upstream.send_if_up(message.line);
     }
 
-    fn client_response(&self, line: &Bytes, id: &str) {
-        if let Some(id) = Id::parse(id) {
+    fn client_response(&self, message: &Message, raw: &str) {
+        let mut edits = Edits::new();
+        if let Some(id) = Id::parse(raw) {
             let mut state = self.state();
-            if !state.asked_of_client.remove(&id) && state.stale.contains(&id) {
-                debug!("dropped an answer to a server that is gone");
-                return;
+            match state.asked_of_client.remove(&id) {
+                Some(None) => {}
+                Some(Some(inside)) => edits.replace(message.text, raw, &*inside),
+                None if state.stale.contains(&id) => {
+                    state.stale.retain(|stale| *stale != id);
+                    return debug!("dropped an answer to a server that is gone");
+                }
+                None => {}
             }
         }
-        self.upstream.send_if_up(line);
+        self.upstream.send_if_up(&message.edited(edits));
     }
 
     // ---------------------------------------------------------------- to the server
@@ -376,14 +383,26 @@ impl Session {
                 // An error about a message that the server could not read.
                 None => drop(self.client.push(message.line)),
             },
-            (Kind::Request, Some(raw)) => {
-                if let Some(id) = Id::parse(raw) {
-                    self.state().asked_of_client.insert(id);
-                }
-                self.client.push(message.line);
-            }
+            (Kind::Request, Some(raw)) => self.server_request(message, raw),
             _ => self.server_notification(message, &method),
         }
+    }
+
+    /// It is renamed where the client may still answer a request of that id, of a server that is
+    /// gone: servers count from 0 anew.
+    fn server_request(&self, message: &Message, raw: &str) {
+        let mut edits = Edits::new();
+        if let Some(id) = Id::parse(raw) {
+            let mut state = self.state();
+            if state.stale.contains(&id) {
+                let outside = state.pending.own_id();
+                edits.replace(message.text, raw, outside.to_json());
+                state.asked_of_client.insert(outside, Some(raw.into()));
+            } else {
+                state.asked_of_client.insert(id, None);
+            }
+        }
+        self.client.push(&message.edited(edits));
     }
 
     fn server_response(&self, message: &Message, id: &Id) {
@@ -612,7 +631,12 @@ impl Session {
         let mut edits = Edits::new();
         if let (Some(raw), Some(id)) = (raw, raw.and_then(Id::parse)) {
             let mut state = self.state();
-            state.asked_of_client.remove(&id);
+            if state.asked_of_client.remove(&id).is_none()
+                && let Some(outside) = state.renamed_question(&id)
+            {
+                edits.replace(message.text, raw, outside.to_json());
+                state.asked_of_client.remove(&outside);
+            }
             let listens = state.pending.get(&id).map(|p| matches!(p.what, What::Listen { .. }));
             if listens == Some(true)
                 && let Some(asker) = state.pending.remove(&id).and_then(|pending| pending.asker)
@@ -806,7 +830,7 @@ impl Session {
     }
 
     fn forget_server_requests(&self, state: &mut State) {
-        let gone: Vec<_> = state.asked_of_client.drain().collect();
+        let gone: Vec<_> = state.asked_of_client.drain().map(|(outside, _)| outside).collect();
         state.stale.extend(gone);
         while state.stale.len() > STALE {
             state.stale.pop_front();
@@ -884,6 +908,13 @@ impl State {
         if self.parted.len() > STALE {
             self.parted.pop_front();
         }
+    }
+
+    /// What the client calls a request of the server that goes by another id there.
+    fn renamed_question(&self, inside: &Id) -> Option<Id> {
+        let is_it =
+            |raw: &Option<Box<str>>| raw.as_deref().and_then(Id::parse).as_ref() == Some(inside);
+        self.asked_of_client.iter().find(|(_, raw)| is_it(raw)).map(|(outside, _)| outside.clone())
     }
 
     pub fn has_parted(&self, outside: &Id) -> bool {
