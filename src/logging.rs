@@ -8,8 +8,10 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::sync::mpsc as channel;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Lines that may wait.
 const QUEUED: usize = 1024;
@@ -94,15 +96,15 @@ pub enum Format {
 
 /// Sends tracing to stderr: lines of this crate from `level` on.
 pub fn init(stderr: &Stderr, level: tracing::Level, format: Format) {
-    let filter = EnvFilter::new(format!("off,unhurry={level}"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter = Targets::new().with_target("unhurry", level);
+    let lines = tracing_subscriber::fmt::layer()
         .with_target(false)
         .with_ansi(false)
         .with_writer(stderr.clone());
-    // A second initialisation, as in tests, changes nothing.
-    let _ = match format {
-        Format::Text => builder.try_init(),
-        Format::Json => builder.json().try_init(),
+    let lines = match format {
+        Format::Text => lines.boxed(),
+        Format::Json => lines.json().boxed(),
     };
+    // A second initialisation, as in tests, changes nothing.
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }

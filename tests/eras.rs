@@ -101,7 +101,7 @@ async fn s1_2_a_modern_client_never_causes_a_handshake() {
     let peer = modern(&[], &[]).await;
     let job = peer.park("go").await;
     assert_eq!(job.result()["resultType"], "complete");
-    assert_eq!(peer.look(&job).await.result()["resultType"], "complete");
+    assert_eq!(peer.look(job.job_id()).await.result()["resultType"], "complete");
     peer.create("go");
     let result = peer.finish(job).await;
     assert_eq!((result.text(), &result.result()["resultType"]), ("go", &json!("complete")));

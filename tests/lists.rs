@@ -305,7 +305,7 @@ async fn s1_1_5_a_list_of_a_server_that_answers_is_its_own() {
     let job = peer.defer("a", until("never")).await;
     std::fs::write(peer.path("tools.json"), json!(tools(&["b"])).to_string()).expect("a file");
     assert_eq!(names(&peer.ask("tools/list", json!({})).await)[0], "b");
-    assert_eq!(peer.look(&job).await.status(), "working");
+    assert_eq!(peer.look(job.job_id()).await.status(), "working");
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn c02_progress_after_the_handle_goes_into_the_job_and_never_to_the_client
 
     peer.create("go");
     peer.wait_method("x/mark").await;
-    let look = peer.look(&job).await;
+    let look = peer.look(job.job_id()).await;
     assert_eq!(look.handle()["progress"], json!({"progress": 1.1, "message": "step 50"}));
     assert!(look.text().contains(r#""progress":1.10"#), "the number as the server wrote it");
     peer.create("end");
@@ -131,7 +131,7 @@ async fn s1_1_4_ask_progress_asks_for_the_job_and_not_for_the_client() {
     assert!(path(&received.line, &["params", "_meta", "progressToken"]).is_some());
     peer.create("go");
     peer.wait_method("x/mark").await;
-    assert_eq!(message(&peer.look(&job).await), "asked");
+    assert_eq!(message(&peer.look(job.job_id()).await), "asked");
     assert!(tokens(&peer).is_empty());
     peer.create("end");
     assert_eq!(peer.finish(job).await.status(), "completed");
@@ -164,8 +164,8 @@ async fn s1_1_4_two_tokens_of_our_own_are_told_apart() {
     let other = peer.defer("script", json!({"steps": steps})).await;
     peer.create("go");
     peer.wait_method("x/mark").await;
-    assert_eq!(message(&peer.look(&job).await), "asked");
-    assert!(message(&peer.look(&other).await).is_null());
+    assert_eq!(message(&peer.look(job.job_id()).await), "asked");
+    assert!(message(&peer.look(other.job_id()).await).is_null());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::clients;
@@ -26,9 +27,9 @@ pub enum Budget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The section of `[tools]` with this pattern.
-    Tools(String),
+    Tools(Arc<str>),
     /// The section of `[clients]` with this pattern.
-    Clients(String),
+    Clients(Arc<str>),
     /// `[defaults]`, set by the user in the file, the environment or with a flag.
     Defaults,
     /// The table of known clients, under this name.

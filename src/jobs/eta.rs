@@ -19,17 +19,17 @@ impl PastRuns {
     /// Notes one run that ended with an answer of the server.
     pub fn record(&self, tool: &Arc<str>, took: Duration) {
         let mut tools = self.0.lock().expect("no panic while past runs are held");
-        if !tools.contains_key(tool) {
-            if tools.len() >= TOOLS {
-                return;
+        let room = tools.len() < TOOLS;
+        match tools.get_mut(tool) {
+            Some(runs) => {
+                if runs.len() == RUNS {
+                    runs.pop_front();
+                }
+                runs.push_back(took);
             }
-            tools.insert(tool.clone(), VecDeque::with_capacity(RUNS));
+            None if room => drop(tools.insert(tool.clone(), [took].into())),
+            None => {}
         }
-        let runs = tools.get_mut(tool).expect("inserted above");
-        if runs.len() == RUNS {
-            runs.pop_front();
-        }
-        runs.push_back(took);
     }
 
     /// The time that a run of this tool still needs: the median of those past runs that took

@@ -7,8 +7,9 @@ use crate::rpc::message::quoted;
 use crate::rpc::object::{Member, Members, elements};
 use crate::rpc::splice::span;
 
-/// Room kept on each page for the block that names the next one.
-const TRAILER: usize = 1024;
+/// Room kept on each page for the block that names the next one, and again under `_meta`: enough
+/// for the longest names that MCP allows.
+const TRAILER: usize = 1536;
 
 /// A result, cut.
 pub struct Pages<'a> {

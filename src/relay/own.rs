@@ -12,8 +12,9 @@ use crate::jobs::tools::{self, GetArguments};
 use crate::rpc::message::{Id, quoted};
 use crate::rpc::params::Params;
 
+use super::message::{raw_error_line, result_line};
 use super::pending::Asker;
-use super::session::{Session, State, raw_error_line, result_line};
+use super::session::{Session, State};
 
 /// Progress of a waiting poll comes so often (§5.1).
 const BEAT: Duration = Duration::from_secs(10);

@@ -21,7 +21,7 @@ use crate::config::Command;
 use crate::logging::Stderr;
 use crate::rpc::outbox::Outbox;
 
-use super::child::Life;
+use super::child::{Life, TAIL};
 use super::process::{Environment, Process, SpawnError};
 use super::reaper::Reaper;
 use super::{End, Events};
@@ -222,6 +222,7 @@ impl Supervisor {
         loop {
             let changed = self.changed.notified();
             let outbox = match &*self.state() {
+                State::Up { link, .. } if link.outbox.has_room() => return,
                 State::Up { link, .. } => Some(link.outbox.clone()),
                 State::Starting { queued, .. } if *queued > QUEUED => None,
                 _ => return,
@@ -293,7 +294,8 @@ impl Supervisor {
             End { cause, never_up, during_start }
         };
         self.changed.notify_waiters();
-        warn!("{}", end.cause);
+        // The tail has been passed on as it came.
+        warn!("{}", end.cause.split(TAIL).next().unwrap_or_default());
         if let Some(events) = self.events.upgrade() {
             events.lost(&end);
         }
