@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tracing::warn;
 
 use crate::jobs::handle::{Names, OwnTool};
 use crate::jobs::tools::definitions;
@@ -205,9 +206,22 @@ impl Catalog {
         let Some(list) = Members::parse(result).and_then(|members| members.get("tools")) else {
             return edits;
         };
-        for tool in elements(list).unwrap_or_default() {
+        let tools = elements(list).unwrap_or_default();
+        let mut leading = true;
+        for (index, tool) in tools.iter().enumerate() {
             let Some(members) = Members::parse(tool) else { continue };
-            if members.text("name").is_some_and(|name| deferrable(&name)) {
+            let Some(name) = members.text("name") else { continue };
+            if self.ours(&name).is_some() {
+                // It came after ours got that name, and no list may have one name twice.
+                warn!(
+                    tool = &*name,
+                    "hid a tool of the server that goes by the name of one of ours"
+                );
+                edits.remove_element(text, &tools, index, leading);
+                continue;
+            }
+            leading = false;
+            if deferrable(&name) {
                 hide_output_schema(&mut edits, text, &members);
             }
         }
@@ -263,6 +277,18 @@ mod tests {
             edited(list),
             r#"{"tools":[{"name":"a","_meta":{"k":1,"unhurry/outputSchema":{}}}]}"#
         );
+    }
+
+    #[test]
+    fn s5_3_a_name_that_comes_too_late_is_hidden() {
+        let mut catalog = Catalog::new("");
+        catalog.settle();
+        let list = r#"{"tools":[{"name":"a"},{"name":"job_get"},{"name":"job_cancel"}]}"#;
+        catalog.note(list);
+        let edited = catalog.edit_page(list, list, true, |_| true).apply(list);
+        let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
+        let names: Vec<_> = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+        assert_eq!(names, ["a", "job_get", "job_cancel"]);
     }
 
     #[test]
