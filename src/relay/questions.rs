@@ -58,9 +58,9 @@ impl Questions {
         if self.open.remove(inside).is_some() {
             return None;
         }
-        let is_it = |raw: &Box<str>| Id::parse(raw).as_ref() == Some(inside);
+        let is_it = |raw: &str| Id::parse(raw).as_ref() == Some(inside);
         let mut open = self.open.iter();
-        let (outside, _) = open.find(|(_, raw)| raw.as_ref().is_some_and(is_it))?;
+        let (outside, _) = open.find(|(_, raw)| raw.as_deref().is_some_and(is_it))?;
         let outside = outside.clone();
         self.open.remove(&outside);
         Some(outside)
