@@ -203,6 +203,7 @@ async fn batch_of_the_server_is_understood() {
     peer.wait_line(|line| line.messages().contains(&NOTE)).await;
     let progress = peer.wait_line(|line| line.text.contains("notifications/progress")).await;
     assert!(progress.text.contains(r#""progressToken":"t""#));
+    assert!(peer.lines().iter().all(|line| line.text.starts_with('{')), "each by itself");
 }
 
 #[tokio::test]

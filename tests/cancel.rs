@@ -131,6 +131,25 @@ time_outs! {
 }
 
 #[tokio::test]
+async fn s6_nothing_is_sent_any_more_for_a_call_that_timed_out() {
+    let peer = open("", &[]).await;
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}"#;
+    let steps = json!([{"wait_file": "go"}, {"send": note}, {"result": "{}"}]);
+    let mut params = call_params("script", json!({"steps": steps}));
+    params["_meta"] = json!({"progressToken": "t"});
+    let id = peer.request("tools/call", params).await;
+    peer.cancel(&id, TIME_OUT).await;
+    let job = the_job(&peer, "script").await;
+    peer.create("go");
+    let result = peer.finish(job).await;
+    assert_eq!(result.status(), "completed");
+    assert!(peer.answers(&id).is_empty() && peer.notifications().is_empty());
+    peer.cancel(&id, TIME_OUT).await;
+    peer.settle().await;
+    assert!(peer.received("notifications/cancelled").is_empty(), "nor is it cancelled again");
+}
+
+#[tokio::test]
 async fn s6_detach_takes_every_cancel_as_a_time_out() {
     let peer = open("[tools.wait_file]\non_client_cancel = \"detach\"", &[]).await;
     let id = start(&peer, "go").await;
@@ -236,6 +255,13 @@ async fn s6_a_lesson_holds_for_calls_that_poll_too() {
     let begin = Instant::now();
     assert!(peer.follow(&handle).await.is_handle(), "job_get waits no longer than the client");
     assert!(begin.elapsed() < Duration::from_secs(20));
+}
+
+#[tokio::test]
+async fn s6_neither_a_tool_nor_the_caller_may_ask_for_more_than_was_learned() {
+    let peer = impatient("[tools.wait_file]\nanswer_within = \"10m\"", &[]).await;
+    let wish = json!({"unhurry/answer_within": 600});
+    assert!(peer.call_with_meta("wait_file", until("a"), wish).await.is_handle());
 }
 
 #[tokio::test]

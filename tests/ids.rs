@@ -96,6 +96,32 @@ async fn c10_the_handle_and_the_poll_keep_the_type_of_the_id() {
     }
 }
 
+#[tokio::test]
+async fn s1_1_1_ids_and_tokens_that_look_like_those_of_the_proxy_are_the_clients_own() {
+    let peer = Setup::proxied().config("[defaults]\nask_progress = true").spawn();
+    peer.initialize().await;
+    let ids: Vec<String> = (1_000_000_000..1_000_000_020).map(|id: u32| id.to_string()).collect();
+    for (id, number) in ids.iter().zip(0..) {
+        let mut params = call_params("script", report("go", id));
+        if number % 2 == 0 {
+            let token = ids[(number + 7) % 20].parse::<u32>().expect("a number");
+            params["_meta"] = json!({"progressToken": token});
+        }
+        peer.request_as(id, "tools/call", params).await;
+    }
+    peer.create("go");
+    peer.create("end go");
+    for (id, number) in ids.iter().zip(0..) {
+        assert_eq!(peer.answer(id).await.text(), id);
+        let notes = peer.notifications().into_iter().map(|note| note.json()["params"].clone());
+        let own: Vec<_> = notes.filter(|note| note["message"] == **id).collect();
+        assert_eq!(own.len(), (number + 1) % 2, "progress goes to those who asked: {own:?}");
+        if let [note] = &own[..] {
+            assert_eq!(note["progressToken"].to_string(), ids[(number + 7) % 20]);
+        }
+    }
+}
+
 async fn a_reused_id_and_token(modern: bool) {
     let peer = open(modern).await;
     let job = defer_as(&peer, "7", "t", "script", report("old", "old")).await;

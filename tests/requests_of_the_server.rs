@@ -179,6 +179,20 @@ async fn s9_an_answer_to_a_server_that_has_died_since_is_dropped() {
 }
 
 #[tokio::test]
+async fn s9_a_question_of_the_new_server_is_taken_back_under_the_id_that_the_client_knows() {
+    let (peer, _) = orphaned("7").await;
+    let (mark, id) = (peer.mark(), "7");
+    let ask = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#);
+    let cancel = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    );
+    peer.script(json!([{"send": ask}, {"send": cancel}, {"result": "{}"}])).await;
+    let question = peer.wait_line_from(mark, |line| is_request(line, "roots/list")).await;
+    let taken_back = peer.wait_method("notifications/cancelled").await;
+    assert_eq!(path(&taken_back.text, &["params", "requestId"]), question.id());
+}
+
+#[tokio::test]
 async fn s9_an_answer_to_the_new_server_under_the_same_id_arrives() {
     let (peer, old) = orphaned("\"q\"").await;
     let mark = peer.mark();

@@ -34,11 +34,11 @@ impl Session {
                 let reason = params.text("reason").unwrap_or_default();
                 self.cancel_request(&mut state, message, raw, &inside, &reason);
             }
+            None if state.catalog.cancel(&id) => debug!("the server has answered already"),
             // Its handle is out; the server may know a job by this id (§4.3).
             None if state.pending.contains(&id) || state.has_parted(&id) => {
                 debug!("ignored a late cancel of a call that has its handle");
             }
-            None if state.catalog.cancel(&id) => debug!("the server has answered already"),
             None => self.upstream.send_if_up(message.line),
         }
         self.note_answered();

@@ -11,7 +11,7 @@ use crate::upstream::End;
 use super::catalog::Held;
 use super::message::{INTERNAL_ERROR, error_line, id_at_an_end};
 use super::pending::{Asker, Pending, What};
-use super::session::{STALE, Session, State};
+use super::session::{Session, State};
 
 /// What becomes of jobs that still run when the proxy ends (§11).
 const INTERRUPTED: &str =
@@ -84,7 +84,7 @@ impl Session {
         if end.never_up && !probed {
             return self.fail_locked(&mut state, &end.cause);
         }
-        self.forget_server_requests(&mut state);
+        state.questions.abandon();
         let held = state.catalog.abandon();
         for Held { asker, .. } in held.held {
             self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, &end.cause));
@@ -96,14 +96,6 @@ impl Session {
         for id in lost {
             let Some(pending) = state.pending.remove(&id) else { continue };
             self.lost_request(&mut state, pending, &end.cause, !end.during_start);
-        }
-    }
-
-    pub(super) fn forget_server_requests(&self, state: &mut State) {
-        let gone: Vec<_> = state.asked_of_client.drain().collect();
-        state.stale.extend(gone);
-        while state.stale.len() > STALE {
-            state.stale.pop_front();
         }
     }
 

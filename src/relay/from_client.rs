@@ -9,7 +9,7 @@ use crate::downstream::reply::Reply;
 use crate::rpc::lines::{Line, keep};
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::params::Params;
-use crate::rpc::splice::Edits;
+use crate::rpc::splice::{Edits, with_id};
 
 use super::lists::ListKey;
 use super::message::{
@@ -17,6 +17,7 @@ use super::message::{
     text_of, valid,
 };
 use super::pending::{Asker, Pending, What, name_token};
+use super::questions::Way;
 use super::session::{Session, State};
 
 impl Session {
@@ -67,7 +68,7 @@ impl Session {
                 // An id that can't be an id: the server's to judge, and never deferred.
                 None => self.upstream.send_if_up(message.line),
             },
-            (Kind::Response, Some(raw)) => self.client_response(message.line, raw),
+            (Kind::Response, Some(raw)) => self.client_response(message, raw),
             _ => self.client_notification(message, &method),
         }
     }
@@ -144,14 +145,14 @@ impl Session {
         self.upstream.send_if_up(message.line);
     }
 
-    pub(super) fn client_response(&self, line: &Bytes, id: &str) {
-        if let Some(id) = Id::parse(id) {
-            let mut state = self.state();
-            if !state.asked_of_client.remove(&id) && state.stale.contains(&id) {
-                debug!("dropped an answer to a server that is gone");
-                return;
+    pub(super) fn client_response(&self, message: &Message, raw: &str) {
+        let way = Id::parse(raw).map(|id| self.state().questions.answered(&id));
+        match way {
+            None | Some(Way::Straight) => self.upstream.send_if_up(message.line),
+            Some(Way::Under(inside)) => {
+                self.upstream.send_if_up(&with_id(message.text, raw, &inside).into());
             }
+            Some(Way::Nowhere) => debug!("dropped an answer to a server that is gone"),
         }
-        self.upstream.send_if_up(line);
     }
 }

@@ -9,7 +9,7 @@ use crate::rpc::splice::Edits;
 
 use super::message::{Message, shown, subscription_id};
 use super::pending::{Asker, Pending, What};
-use super::session::Session;
+use super::session::{Session, State};
 
 impl Session {
     pub(super) fn server_line(&self, line: &Bytes, text: &str) {
@@ -38,14 +38,19 @@ impl Session {
                 // An error about a message that the server could not read.
                 None => drop(self.client.push(message.line)),
             },
-            (Kind::Request, Some(raw)) => {
-                if let Some(id) = Id::parse(raw) {
-                    self.state().asked_of_client.insert(id);
-                }
-                self.client.push(message.line);
-            }
+            (Kind::Request, Some(raw)) => self.server_request(message, raw),
             _ => self.server_notification(message, &method),
         }
+    }
+
+    fn server_request(&self, message: &Message, raw: &str) {
+        let mut state = self.state();
+        let State { questions, pending, .. } = &mut *state;
+        let mut edits = Edits::new();
+        if let Some(outside) = questions.ask(raw, || pending.own_id()) {
+            edits.replace(message.text, raw, outside.to_json());
+        }
+        self.client.push(&message.edited(edits));
     }
 
     pub(super) fn server_response(&self, message: &Message, id: &Id) {
@@ -118,7 +123,9 @@ impl Session {
         let mut edits = Edits::new();
         if let (Some(raw), Some(id)) = (raw, raw.and_then(Id::parse)) {
             let mut state = self.state();
-            state.asked_of_client.remove(&id);
+            if let Some(outside) = state.questions.taken_back(&id) {
+                edits.replace(message.text, raw, outside.to_json());
+            }
             let listens = state.pending.get(&id).map(|p| matches!(p.what, What::Listen { .. }));
             if listens == Some(true)
                 && let Some(asker) = state.pending.remove(&id).and_then(|pending| pending.asker)

@@ -23,5 +23,6 @@ pub mod message;
 pub mod own;
 pub mod patience;
 pub mod pending;
+pub mod questions;
 pub mod revival;
 pub mod session;

@@ -5,7 +5,7 @@
 //! happen to a call at the same time one comes first: that is the whole hand-over between a
 //! result and the end of its budget.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use bytes::Bytes;
@@ -32,6 +32,7 @@ use super::lists::{ListKind, Lists};
 use super::message::{Message, text_of, valid};
 use super::patience::Patience;
 use super::pending::{Asker, Pendings};
+use super::questions::Questions;
 use super::revival::Settings;
 
 /// Requests that are over and remembered, so that what comes late for them is dropped.
@@ -71,10 +72,7 @@ pub struct State {
     pub policies: HashMap<Arc<str>, Arc<ToolPolicy>>,
     /// the lines of tools with `max_concurrent`
     pub lanes: HashMap<Arc<str>, Lane>,
-    /// the server's requests that the client has not answered
-    pub(super) asked_of_client: HashSet<Id>,
-    /// those of a server that is gone: answers to them are dropped
-    pub(super) stale: VecDeque<Id>,
+    pub questions: Questions,
     /// the client's ids of calls whose server's answer it does not get: a late cancel is ignored
     parted: VecDeque<Id>,
     /// why there will never be a server
@@ -104,8 +102,7 @@ impl Session {
                 waits: HashMap::new(),
                 policies: HashMap::new(),
                 lanes: HashMap::new(),
-                asked_of_client: HashSet::new(),
-                stale: VecDeque::new(),
+                questions: Questions::default(),
                 parted: VecDeque::new(),
                 failure: None,
             }),
