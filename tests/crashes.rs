@@ -151,6 +151,27 @@ async fn s9_a_job_that_waits_in_line_survives() {
     assert_eq!(peer.finish(waiting).await.text(), "there");
 }
 
+#[tokio::test]
+async fn s9_a_thousand_calls_in_flight_fail_together() {
+    let peer = proxied(&[], &["--block"]).await;
+    let mark = peer.mark();
+    let mut ids = Vec::new();
+    for _ in 0..1000 {
+        ids.push(peer.start("sleep", json!({"ms": 60_000})).await);
+    }
+    // Answered by the proxy, after all that came before it.
+    peer.ask("ping", json!({})).await;
+    kill_server(&peer);
+    let start = Instant::now();
+    for (place, id) in ids.iter().enumerate() {
+        // They come in any order; looking from the last one found keeps this short.
+        assert_lost(&peer.answer_from(mark, id).await, "signal 9");
+        assert!(place > 0 || start.elapsed() < SOON, "{:?}", start.elapsed());
+    }
+    assert_eq!(peer.lines().len(), mark + 1001);
+    echoes(&peer).await;
+}
+
 // Other ways to be gone.
 
 #[tokio::test]
@@ -401,6 +422,17 @@ async fn s9_a_modern_server_is_started_again_without_a_handshake() {
     let answer = peer.modern_call("echo", json!({"text": "well"})).await;
     assert_eq!((answer.text(), &answer.result()["resultType"]), ("well", &json!("complete")));
     assert!(!methods(&peer.journal()).iter().any(|method| method == "initialize"));
+}
+
+#[tokio::test]
+async fn s9_a_handshake_that_the_server_refused_is_not_repeated() {
+    // A client that tries the legacy way first, and a server that knows the modern one only.
+    let peer = Peer::proxied(&[], &["--modern"]);
+    assert_eq!(peer.ask("initialize", json!({})).await.error_code(), -32022);
+    assert_lost(&peer.modern_call("exit", json!({"code": 3})).await, "code 3");
+    let answer = peer.modern_call("echo", json!({"text": "well"})).await;
+    assert!(!answer.is_error(), "{}", answer.text());
+    assert!(!methods(&told(&peer)).iter().any(|method| method == "initialize"));
 }
 
 #[tokio::test]
