@@ -397,7 +397,12 @@ impl Session {
         }
         match what {
             What::Call(call) => self.call_answered(&mut state, *call, asker, message),
-            What::Initialize | What::Discover => self.greeted(&mut state, asker, message),
+            What::Initialize | What::Discover => {
+                if matches!(what, What::Initialize) && message.envelope.error.is_some() {
+                    state.settings.refused();
+                }
+                self.greeted(&mut state, asker, message);
+            }
             What::List { key, repeat } => {
                 if let Some(slot) = repeat {
                     state.deadlines.remove(slot);
@@ -696,8 +701,7 @@ impl Session {
         match &pending.what {
             What::Initialize => self.fail_locked(state, &cause),
             What::Revival(Step::Initialize) => {
-                warn!("{cause}");
-                self.upstream.give_up();
+                self.upstream.give_up(&cause);
             }
             _ => {}
         }
