@@ -199,7 +199,7 @@ async fn s9_a_server_that_closes_its_stdin_is_gone_though_it_lives() {
         assert_lost(&answer, "closed its stdin");
     }
     echoes(&peer).await;
-    assert!(peer.stderr().contains("closed its stdin"), "{}", peer.stderr());
+    peer.wait_stderr(|line| line.contains("closed its stdin")).await;
 }
 
 #[tokio::test]

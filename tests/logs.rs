@@ -39,8 +39,8 @@ async fn job(peer: &Peer, tool: &str, args: Value) -> (String, Answer) {
 async fn logged(peer: &Peer) -> String {
     peer.close_stdin().await;
     peer.exit().await;
+    peer.stderr_ended().await;
     peer.stdout_ended().await;
-    eventually(|| async { peer.processes().is_empty().then_some(()) }).await.expect("all ends");
     peer.stderr()
 }
 
@@ -122,9 +122,11 @@ async fn every_job_has_one_line_for_its_start_and_one_for_its_end() {
     {
         let (id, end) = job(&peer, tool, json!({"ms": 500, "code": 3})).await;
         assert_eq!(end.status(), status);
+        let ended = format!("job {status} after");
+        peer.wait_stderr(|line| line.contains(&ended) && line.contains(&id[..8])).await;
         let log = peer.stderr();
         one_line(&log, &[" INFO", "job started", &id[..8], tool]);
-        one_line(&log, &[" INFO", &format!("job {status} after"), &id[..8], tool]);
+        one_line(&log, &[" INFO", &ended, &id[..8], tool]);
         assert_eq!(log.matches(&id[..8]).count(), 2, "{log}");
     }
     let handle = peer.call("sleep", json!({"ms": 60_000})).await;
