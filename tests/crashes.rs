@@ -151,6 +151,28 @@ async fn s9_a_job_that_waits_in_line_survives() {
     assert_eq!(peer.finish(waiting).await.text(), "there");
 }
 
+#[tokio::test]
+async fn s9_a_thousand_calls_in_flight_fail_together() {
+    let peer = proxied(&[], &["--block"]).await;
+    let mark = peer.mark();
+    for _ in 0..1000 {
+        peer.start("sleep", json!({"ms": 60_000})).await;
+    }
+    // Answered by the proxy, after all that came before it.
+    peer.ask("ping", json!({})).await;
+    let (mark, start) = (mark + 1, Instant::now());
+    kill_server(&peer);
+    let last = std::cell::Cell::new(0);
+    peer.wait_line_from(mark, |_| last.replace(last.get() + 1) == 999).await;
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    let answers: Vec<Answer> =
+        peer.lines()[mark..].iter().map(|line| Answer::new(&line.text)).collect();
+    answers.iter().for_each(|answer| assert_lost(answer, "signal 9"));
+    let ids: std::collections::BTreeSet<&str> = answers.iter().map(Answer::raw_id).collect();
+    assert_eq!((answers.len(), ids.len()), (1000, 1000));
+    echoes(&peer).await;
+}
+
 // Other ways to be gone.
 
 #[tokio::test]
@@ -177,7 +199,7 @@ async fn s9_a_server_that_closes_its_stdin_is_gone_though_it_lives() {
         assert_lost(&answer, "closed its stdin");
     }
     echoes(&peer).await;
-    assert!(peer.stderr().contains("closed its stdin"), "{}", peer.stderr());
+    peer.wait_stderr(|line| line.contains("closed its stdin")).await;
 }
 
 #[tokio::test]
@@ -327,6 +349,7 @@ async fn s9_a_new_server_that_never_answers_initialize_fails_what_waits_for_it()
     assert!(peer.answers(&id).is_empty());
     let answer = peer.answer(&id).await;
     assert!(answer.is_error() && answer.text().contains("was not started"), "{}", answer.raw);
+    assert!(answer.text().contains("start_timeout"), "{}", answer.text());
     echoes(&peer).await;
 }
 
@@ -401,6 +424,17 @@ async fn s9_a_modern_server_is_started_again_without_a_handshake() {
     let answer = peer.modern_call("echo", json!({"text": "well"})).await;
     assert_eq!((answer.text(), &answer.result()["resultType"]), ("well", &json!("complete")));
     assert!(!methods(&peer.journal()).iter().any(|method| method == "initialize"));
+}
+
+#[tokio::test]
+async fn s9_a_handshake_that_the_server_refused_is_not_repeated() {
+    // A client that tries the legacy way first, and a server that knows the modern one only.
+    let peer = Peer::proxied(&[], &["--modern"]);
+    assert_eq!(peer.ask("initialize", json!({})).await.error_code(), -32022);
+    assert_lost(&peer.modern_call("exit", json!({"code": 3})).await, "code 3");
+    let answer = peer.modern_call("echo", json!({"text": "well"})).await;
+    assert!(!answer.is_error(), "{}", answer.text());
+    assert!(!methods(&told(&peer)).iter().any(|method| method == "initialize"));
 }
 
 #[tokio::test]

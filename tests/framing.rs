@@ -86,6 +86,8 @@ async fn c29_junk_of_the_server_is_skipped_and_logged_before_and_between_message
     same_server_works(&peer).await;
     assert_clean(&peer);
     assert_eq!(peer.lines().len(), 3, "more than the answers: {:?}", peer.lines());
+    peer.close_stdin().await;
+    peer.stderr_ended().await;
     for shown in ["npx: installed 12 in 3.4 s", "[32mready", r#"\"msg\":\"up\""#] {
         let skipped = peer.stderr().matches(shown).count();
         assert_eq!(skipped, 2, "{shown:?} is logged twice: {}", peer.stderr());

@@ -194,6 +194,7 @@ async fn c77_a_missing_command_is_named_with_the_path_that_was_searched() {
     assert_eq!(refused.error_code(), -32603);
     assert_eq!(peer.exit().await.code(), Some(69));
     assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
+    peer.stderr_ended().await;
     peer.stdout_ended().await;
     for text in [refused.raw_error(), &peer.stderr()] {
         assert!(text.contains("no-such-server"), "no command in {text}");

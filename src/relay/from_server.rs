@@ -64,7 +64,12 @@ impl Session {
         }
         match what {
             What::Call(call) => self.call_answered(&mut state, *call, asker, message),
-            What::Initialize | What::Discover => self.greeted(&mut state, asker, message),
+            What::Initialize | What::Discover => {
+                if matches!(what, What::Initialize) && message.envelope.error.is_some() {
+                    state.settings.refused();
+                }
+                self.greeted(&mut state, asker, message);
+            }
             What::List { key, repeat } => {
                 if let Some(slot) = repeat {
                     state.deadlines.remove(slot);

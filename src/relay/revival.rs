@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use tracing::warn;
 
 use crate::rpc::message::{Envelope, Id};
 use crate::rpc::object::Members;
@@ -44,6 +43,11 @@ pub enum Step {
 }
 
 impl Settings {
+    /// The server refused the client's handshake: there is none to repeat.
+    pub fn refused(&mut self) {
+        self.initialize = None;
+    }
+
     /// Notes what a message of the client sets.
     pub fn note(&mut self, method: &str, line: &Bytes, envelope: &Envelope) {
         let params = envelope.params.unwrap_or("{}");
@@ -96,8 +100,7 @@ impl Session {
     pub(super) fn step_done(&self, state: &mut State, step: Step, envelope: &Envelope) {
         match step {
             Step::Initialize if envelope.error.is_some() => {
-                warn!("the server, started again, refused the client's initialize");
-                self.upstream.give_up();
+                self.upstream.give_up("the server, started again, refused the client's initialize");
             }
             Step::Initialize => self.revived(state),
             Step::Setting => {}

@@ -65,6 +65,8 @@ pub struct Supervisor {
     heard: AtomicBool,
     /// fired at every change of state
     changed: Notify,
+    /// why the present life is ended by us
+    why: Mutex<Option<Arc<str>>>,
 }
 
 enum State {
@@ -106,6 +108,7 @@ impl Supervisor {
             healthy: AtomicBool::new(false),
             heard: AtomicBool::new(false),
             changed: Notify::new(),
+            why: Mutex::default(),
         })
     }
 
@@ -196,8 +199,9 @@ impl Supervisor {
         self.changed.notify_waiters();
     }
 
-    /// Ends the present life; it counts as a failure.
-    pub fn give_up(&self) {
+    /// Ends the present life; it counts as a failure, of this cause.
+    pub fn give_up(&self, why: &str) {
+        *self.why.lock().expect("no panic while the cause is held") = Some(why.into());
         if let State::Starting { link, .. } | State::Up { link, .. } = &*self.state() {
             link.stop.notify_one();
         }
@@ -280,6 +284,8 @@ impl Supervisor {
 
     /// A life is over.
     fn ended(&self, cause: Arc<str>) {
+        let given_up = self.why.lock().expect("no panic while the cause is held").take();
+        let cause = given_up.unwrap_or(cause);
         let end = {
             let mut state = self.state();
             let (link, failures, during_start) = match &*state {

@@ -193,6 +193,13 @@ impl Peer {
         }
     }
 
+    /// Waits until stderr is closed, by the end of all that write to it.
+    pub async fn stderr_ended(&self) {
+        if !self.stderr.ended().await {
+            self.fail("stderr stays open");
+        }
+    }
+
     /// Waits for a line of stderr.
     pub async fn wait_stderr(&self, wanted: impl Fn(&str) -> bool) -> String {
         let found = self.stderr.find(0, |line| wanted(&line.text).then(|| line.text.clone())).await;
