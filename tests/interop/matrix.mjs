@@ -6,12 +6,12 @@ const cache = process.env.INTEROP_CACHE;
 const python = major => join(cache, `venv-mcp${major}/bin/python`);
 
 export const npm = join(cache, 'npm');
-export const budget = '1s';
 
 export const clients = {
   ts1: { command: ['node', join(here, 'client_ts1.mjs')], eras: ['legacy'] },
   ts2: { command: ['node', join(here, 'client_ts2.mjs')], eras: ['legacy', 'modern', 'auto'] },
-  py1: { command: [python(1), join(here, 'client_py1.py')], eras: ['legacy'] },
+  // Says nothing when it times out, so the proxy cannot learn from it.
+  py1: { command: [python(1), join(here, 'client_py1.py')], eras: ['legacy'], silent: true },
   py2: { command: [python(2), join(here, 'client_py2.py')], eras: ['legacy', 'modern', 'auto'] },
   rmcp: { command: [process.env.CLIENT_RMCP], eras: ['legacy', 'modern', 'auto'] }
 };
@@ -59,18 +59,30 @@ const everythingSteps = [
   { check: 'unknown tool', tool: 'nothing', arguments: {}, ends: 'fast' }
 ];
 
+// CONTRACT §6: a client that times out before the handle, and says so, gets it sooner from its next call on.
+const learningSteps = [
+  { check: 'call within the budget', tool: 'slow_report', arguments: { seconds: 2 }, ends: 'fast' },
+  { check: 'time-out before the handle', tool: 'slow_report', arguments: { seconds: 2.1 }, timeout: 1.5 },
+  { check: 'handle before the time-out', tool: 'slow_report', arguments: { seconds: 2.2 }, timeout: 1.5,
+    ends: 'handle', like: 'call within the budget' }
+];
+
+const pySlow = [python(1), join(here, 'slow_server.py')];
+const pyModern = [python(2), join(here, 'modern_server.py')];
+
+// `budget` is the proxy's --answer-within, 1 s by default.
 export const servers = {
   everything: { modern: false, steps: everythingSteps,
     command: ['node', join(npm, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'), 'stdio'] },
-  slow: { modern: false, steps: ownSteps, command: [python(1), join(here, 'slow_server.py')] },
-  'modern-py': { modern: true, steps: ownSteps, command: [python(2), join(here, 'modern_server.py')] },
-  'modern-ts': { modern: true, steps: ownSteps, command: ['node', join(here, 'modern_server.mjs'), npm] }
+  slow: { modern: false, steps: ownSteps, command: pySlow },
+  'modern-py': { modern: true, steps: ownSteps, command: pyModern },
+  'modern-ts': { modern: true, steps: ownSteps, command: ['node', join(here, 'modern_server.mjs'), npm] },
+  'slow-5s': { modern: false, steps: learningSteps, command: pySlow, budget: '5s' },
+  'modern-5s': { modern: true, steps: learningSteps, command: pyModern, budget: '5s' }
 };
 
 export const pairs = Object.keys(clients).flatMap(client => clients[client].eras.flatMap(era =>
-  Object.keys(servers)
-    .filter(server => era !== 'modern' || servers[server].modern)
-    .map(server => {
-      const steps = servers[server].steps.filter(step => step.core || era !== 'auto');
-      return { client, era, server, steps };
-    })));
+  Object.entries(servers)
+    .filter(([, server]) => server.steps !== learningSteps ? era !== 'modern' || server.modern
+      : !clients[client].silent && era === (server.modern ? 'modern' : 'legacy'))
+    .map(([server, { steps }]) => ({ client, era, server, steps: steps.filter(step => step.core || era !== 'auto') }))));

@@ -10,12 +10,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { budget, clients, npm, pairs, servers } from './matrix.mjs';
+import { clients, npm, pairs, servers } from './matrix.mjs';
 
 const flags = process.argv.slice(2).filter(word => word.startsWith('--'));
 const [onlyClient, onlyServer] = process.argv.slice(2).filter(word => !word.startsWith('--'));
 const proxy = flags.includes('--direct') ? undefined : process.env.UNHURRY_BIN;
-const jobs = Number(process.env.INTEROP_JOBS ?? 4);
+const jobs = Number(process.env.INTEROP_JOBS ?? 6);
 const pairTimeout = 60_000;
 const nothing = 'nothing was printed';
 
@@ -123,7 +123,7 @@ function* judgeCall(step, era, direct, seen) {
   } else if (!isDeepStrictEqual(asTheServerSaidIt(seen.result), asTheServerSaidIt(direct.result))) {
     yield `result ${JSON.stringify(seen.result)}, directly ${error ?? JSON.stringify(direct.result)}`;
   }
-  const ends = step.ends[era] ?? step.ends;
+  const ends = step.ends?.[era] ?? step.ends;
   if (ends === 'fast' && (seen.polls.length > 0 || job(seen.result))) yield 'a handle for a fast call';
   if (ends === 'handle') {
     if (seen.polls.length === 0) yield 'no handle';
@@ -179,7 +179,7 @@ async function runPair(pair) {
   const start = Date.now();
   const [direct, seen] = await Promise.all([
     runClient(pair, []),
-    proxy && runClient(pair, [proxy, '--answer-within', budget, '--'])
+    proxy && runClient(pair, [proxy, '--answer-within', servers[pair.server].budget ?? '1s', '--'])
   ]);
   const problems = proxy ? judge(pair, direct, seen) : judgeDirect(pair, direct);
   const failed = [...problems].filter(([, found]) => found.length > 0);
