@@ -1,2 +1,27 @@
 //! `unhurry`, a transparent MCP proxy for slow tools.
+//!
+//! A message goes straight through: one parse of its envelope, one write. A `tools/call` that
+//! outlasts its budget becomes a job; its caller gets a handle, and the result is kept.
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`cli`] | one file a verb: `run`, `check`, `demo` |
+//! | [`config`] | what was typed becomes what the program uses |
+//! | [`rpc`] | JSON-RPC as text: envelope, splices, framing |
+//! | [`downstream`] | the client's side: stdin and stdout, and where answers go |
+//! | [`upstream`] | the server's side: its process, and starting it anew |
+//! | [`relay`] | what passes between them, and the life of a call |
+//! | [`jobs`] | calls that went to the background, and the two tools that fetch them |
+//! | [`logging`] | lines on stderr that never block the relay |
+//!
+//! Knowledge runs one way: `cli → relay → (downstream | upstream | jobs) → rpc`.
 #![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod config;
+pub mod downstream;
+pub mod jobs;
+pub mod logging;
+pub mod relay;
+pub mod rpc;
+pub mod upstream;

@@ -1,4 +1,13 @@
 //! The `unhurry` program: parse, log to stderr, run a verb, exit with its code.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // The reaper is looked for before anything else: it must be there at once, and small.
+    if std::env::args_os().nth(1).is_some_and(|role| role == unhurry::upstream::reaper::ROLE) {
+        unhurry::upstream::reaper::run();
+        return ExitCode::SUCCESS;
+    }
+    unhurry::cli::main()
+}

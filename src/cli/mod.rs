@@ -1,0 +1,163 @@
+//! The command line (CONTRACT §2): one file a verb.
+
+pub mod allow_lists;
+pub mod check;
+pub mod demo;
+pub mod run;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{Config, Overrides};
+use crate::logging::{self, Stderr};
+
+/// Exit codes (CONTRACT §2).
+const USAGE: u8 = 64;
+const UNAVAILABLE: u8 = 69;
+const INTERNAL: u8 = 70;
+
+/// A transparent MCP proxy for tools that take longer than their client will wait.
+///
+/// Put `unhurry --` in front of a server's command. Fast calls pass untouched; a call that takes
+/// too long is answered in time with a job_id, and `job_get` fetches its result.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(
+    override_usage = "unhurry [OPTIONS] -- COMMAND [ARGS]...\n       unhurry check [OPTIONS] \
+                            -- COMMAND [ARGS]...\n       unhurry demo"
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    run: Target,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Checks the configuration, starts the server, and prints each tool with its policy
+    Check(Target),
+    /// Shows a slow server through the proxy, as a client sees it
+    Demo,
+    /// The server of the demonstration
+    #[command(name = demo::SERVER, hide = true)]
+    DemoServer,
+}
+
+/// A server and how to treat it.
+#[derive(Debug, Args)]
+struct Target {
+    /// The config file [default: unhurry/config.toml in the user's config directory]
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How long a call may take before it is answered with a job_id, such as 25s
+    #[arg(long, value_name = "DURATION")]
+    answer_within: Option<String>,
+    /// A variable for the server; ${VAR} is expanded
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// Where jobs are kept [possible values: memory]
+    #[arg(long, value_name = "KIND")]
+    store: Option<String>,
+    /// What the names of job_get and job_cancel begin with
+    #[arg(long, value_name = "PREFIX")]
+    tool_prefix: Option<String>,
+    /// What is logged to stderr: error, warn, info, debug
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: tracing::Level,
+    /// The form of log lines
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log_format: logging::Format,
+    #[arg(hide = true)]
+    stray: Option<String>,
+    /// The server's command and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// The whole program but for the reaper's role. Only protocol lines, help and reports go to
+/// stdout.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
+        }
+    };
+    match cli.verb {
+        None => with_config(cli.run, run::run),
+        Some(Verb::Check(target)) => with_config(target, check::check),
+        Some(Verb::Demo) => demo::demo(),
+        Some(Verb::DemoServer) => demo::server(),
+    }
+}
+
+/// What a verb gets to work with.
+pub struct Context {
+    pub config: Config,
+    /// our own environment, for the server
+    pub environment: Vec<(OsString, OsString)>,
+    pub stderr: Stderr,
+}
+
+/// Loads the configuration, starts logging, and runs a verb on a runtime of one thread: over
+/// stdio all there is to do is to wait, and a second thread would only cost wake-ups.
+fn with_config<F: Future<Output = u8>>(
+    target: Target,
+    verb: impl FnOnce(Context) -> F,
+) -> ExitCode {
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let config = match load(&target, &environment) {
+        Ok(config) => config,
+        Err(problem) => {
+            eprintln!("unhurry: {problem}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let stderr = Stderr::start();
+    logging::init(&stderr, target.log_level, target.log_format);
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("unhurry: cannot start: {error}");
+            return ExitCode::from(INTERNAL);
+        }
+    };
+    let code = runtime.block_on(verb(Context { config, environment, stderr: stderr.clone() }));
+    // A thread may still sit in a read of stdin; nobody waits for it.
+    runtime.shutdown_background();
+    stderr.flush();
+    ExitCode::from(code)
+}
+
+fn load(target: &Target, environment: &[(OsString, OsString)]) -> Result<Config, String> {
+    if let Some(stray) = &target.stray {
+        return Err(explain(stray));
+    }
+    let text = |(name, value): &(OsString, OsString)| {
+        Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
+    };
+    let environment: Vec<(String, String)> = environment.iter().filter_map(text).collect();
+    let overrides = Overrides {
+        config_file: target.config.clone(),
+        answer_within: target.answer_within.clone(),
+        env: target.env.clone(),
+        store: target.store.clone(),
+        tool_prefix: target.tool_prefix.clone(),
+        command: target.command.clone(),
+    };
+    Config::load(&overrides, &environment).map_err(|error| error.to_string())
+}
+
+fn explain(stray: &str) -> String {
+    if stray.starts_with("http://") || stray.starts_with("https://") {
+        return "servers by URL are not available in this version: HTTP upstreams come with a \
+                later release. Give a command: unhurry -- COMMAND"
+            .to_owned();
+    }
+    format!("what is {stray:?}? The server's command stands behind `--`: unhurry -- {stray} …")
+}

@@ -1,0 +1,123 @@
+//! `unhurry -- COMMAND`: the wrapper, stdio on both sides.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tracing::{debug, info};
+
+use crate::downstream::stdio::{Source, stdin, stdout};
+use crate::jobs::registry::Registry;
+use crate::relay::session::Session;
+use crate::rpc::lines::Lines;
+use crate::rpc::outbox::Outbox;
+use crate::upstream::supervisor::Supervisor;
+
+use super::{Context, UNAVAILABLE};
+
+/// How long answers in flight have to leave after the client closed our stdin (§9).
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// How long written answers have to reach a client that reads slowly.
+const FLUSH: Duration = Duration::from_millis(200);
+/// How long a wrapper without a server waits for a request that it can answer with the cause (§2).
+const FIRST_REQUEST: Duration = Duration::from_secs(1);
+
+/// Why the relay ends.
+enum Cause {
+    /// the client closed our stdin
+    EndOfInput,
+    /// the client's end of our stdout is closed, or a signal came
+    AtOnce,
+    /// the server can't be started
+    NoServer(Arc<str>),
+}
+
+/// Relays until the client leaves. Returns the exit code.
+pub async fn run(context: Context) -> u8 {
+    let Context { config, environment, stderr } = context;
+    let config = Arc::new(config);
+    let registry = Arc::new(Registry::new(config.jobs.max_running, config.jobs.max_stored));
+    let client = Arc::new(Outbox::default());
+    let make = |events| {
+        let (command, to_client) = (config.upstream.clone(), client.clone());
+        let max = config.max_message;
+        Supervisor::new(command, environment, max, stderr.clone(), to_client, events)
+    };
+    // Over stdio the caller is the user who runs us (§10).
+    let caller = "stdio".into();
+    let session = Session::new(config.clone(), registry.clone(), client.clone(), caller, make);
+    if let Err(error) = session.start() {
+        session.fail(&error.to_string());
+    }
+
+    let mut tasks = JoinSet::new();
+    let keeper = session.clone();
+    tasks.spawn(async move { keeper.keep_time().await });
+    tasks.spawn(async move { registry.sweep().await });
+    let to_client = client.clone();
+    let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
+    let reader = read_client(stdin(), session.clone(), config.max_message);
+
+    let cause = tokio::select! {
+        () = reader => Cause::EndOfInput,
+        _ = &mut writer => Cause::AtOnce,
+        () = shutdown_signal() => Cause::AtOnce,
+        cause = session.failed() => Cause::NoServer(cause),
+    };
+    let code = match cause {
+        Cause::EndOfInput => {
+            debug!("the client closed stdin");
+            if timeout(LAST_ANSWERS, session.idle()).await.is_err() {
+                info!("the client left before all its requests were answered");
+            }
+            0
+        }
+        Cause::AtOnce => 0,
+        Cause::NoServer(cause) => {
+            stderr.line(format!("unhurry: {cause}\n").into_bytes()).await;
+            let _ = timeout(FIRST_REQUEST, session.answered()).await;
+            UNAVAILABLE
+        }
+    };
+    session.close();
+    let _ = tokio::join!(timeout(FLUSH, client.flushed()), session.stop());
+    client.close();
+    writer.abort();
+    code
+}
+
+/// Hands the client's lines to the session. While there is no room on the way to the server, the
+/// client is not read, as it would be without us.
+async fn read_client(mut source: Source, session: Arc<Session>, max_message: usize) {
+    let mut lines = Lines::new(max_message);
+    while lines.fill(&mut source).await.is_ok_and(|n| n > 0) {
+        while let Some(line) = lines.next_line() {
+            session.from_client(line);
+        }
+        session.room().await;
+    }
+    if let Some(line) = lines.last_line() {
+        session.from_client(line);
+    }
+}
+
+#[cfg(unix)]
+async fn shutdown_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+    let [mut terminate, mut interrupt, mut hangup] = match kinds.map(signal) {
+        [Ok(a), Ok(b), Ok(c)] => [a, b, c],
+        _ => return std::future::pending().await,
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn shutdown_signal() {
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,93 @@
+//! What was typed: every key of the configuration that works (CONTRACT §3), each of the right form,
+//! none with a default. `mod.rs` and `policy.rs` turn it into what the program uses.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::StoreKind;
+use super::policy::{Budget, Duplicates, OnClientCancel};
+use super::value::{Expected, Prefix, Size, positive, text};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(super) struct Raw {
+    pub upstream: Upstream,
+    pub server: Server,
+    pub defaults: Rules,
+    pub tools: BTreeMap<String, Rules>,
+    pub clients: BTreeMap<String, Client>,
+    pub jobs: Jobs,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(super) struct Upstream {
+    pub command: Option<String>,
+    pub args: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<PathBuf>,
+    #[serde(deserialize_with = "positive")]
+    pub start_timeout: Option<Duration>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(super) struct Server {
+    #[serde(deserialize_with = "text")]
+    pub max_message: Option<Size<1024>>,
+}
+
+/// `[defaults]`, or one section of `[tools]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(super) struct Rules {
+    #[serde(deserialize_with = "text")]
+    pub answer_within: Option<Budget>,
+    #[serde(deserialize_with = "text")]
+    pub expected: Option<Expected>,
+    #[serde(deserialize_with = "positive")]
+    pub max_runtime: Option<Duration>,
+    #[serde(deserialize_with = "text")]
+    pub result_ttl: Option<Duration>,
+    #[serde(deserialize_with = "text")]
+    pub fetched_ttl: Option<Duration>,
+    #[serde(deserialize_with = "text")]
+    pub on_client_cancel: Option<OnClientCancel>,
+    #[serde(deserialize_with = "text")]
+    pub duplicates: Option<Duplicates>,
+    #[serde(deserialize_with = "text")]
+    pub join_window: Option<Duration>,
+    pub max_concurrent: Option<usize>,
+    pub ask_progress: Option<bool>,
+}
+
+/// One section of `[clients]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(super) struct Client {
+    #[serde(deserialize_with = "text")]
+    pub answer_within: Option<Budget>,
+    #[serde(deserialize_with = "text")]
+    pub page_bytes: Option<PageBytes>,
+}
+
+/// Smaller pages could not hold their own `next_action`.
+pub(super) type PageBytes = Size<256>;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(super) struct Jobs {
+    #[serde(deserialize_with = "text")]
+    pub store: Option<StoreKind>,
+    #[serde(deserialize_with = "text")]
+    pub tool_prefix: Option<Prefix>,
+    #[serde(deserialize_with = "text")]
+    pub page_bytes: Option<PageBytes>,
+    pub max_running: Option<usize>,
+    #[serde(deserialize_with = "text")]
+    pub max_stored: Option<Size>,
+    pub announce: Option<bool>,
+}

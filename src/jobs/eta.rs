@@ -1,0 +1,78 @@
+//! How long a tool usually takes, from past runs of this process (CONTRACT §4.2).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Runs remembered for each tool.
+const RUNS: usize = 32;
+/// An estimate needs at least so many.
+const ENOUGH: usize = 3;
+/// Tools remembered; names come from the client, so there must be a bound.
+const TOOLS: usize = 1024;
+
+/// The durations of past runs, by tool.
+#[derive(Default)]
+pub struct PastRuns(Mutex<HashMap<Arc<str>, VecDeque<Duration>>>);
+
+impl PastRuns {
+    /// Notes one run that ended with an answer of the server.
+    pub fn record(&self, tool: &Arc<str>, took: Duration) {
+        let mut tools = self.0.lock().expect("no panic while past runs are held");
+        let room = tools.len() < TOOLS;
+        match tools.get_mut(tool) {
+            Some(runs) => {
+                if runs.len() == RUNS {
+                    runs.pop_front();
+                }
+                runs.push_back(took);
+            }
+            None if room => drop(tools.insert(tool.clone(), [took].into())),
+            None => {}
+        }
+    }
+
+    /// The time that a run of this tool still needs: the median of those past runs that took
+    /// longer than it has taken so far. `None` where too little is known, or where it has
+    /// outlasted them all. `expected` stands in for past runs that are not known yet.
+    pub fn remaining(
+        &self,
+        tool: &str,
+        elapsed: Duration,
+        expected: Option<Duration>,
+    ) -> Option<Duration> {
+        let tools = self.0.lock().expect("no panic while past runs are held");
+        let known = tools.get(tool).filter(|runs| runs.len() >= ENOUGH);
+        let total = match known {
+            Some(runs) => {
+                let mut longer: Vec<_> =
+                    runs.iter().copied().filter(|run| *run > elapsed).collect();
+                longer.sort_unstable();
+                longer.get(longer.len() / 2).copied()?
+            }
+            None => expected?,
+        };
+        total.checked_sub(elapsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    #[test]
+    fn three_runs_or_an_expectation_are_needed_s4_2() {
+        let runs = PastRuns::default();
+        let tool: Arc<str> = "build".into();
+        runs.record(&tool, S(100));
+        runs.record(&tool, S(120));
+        assert_eq!(runs.remaining("build", S(25), None), None);
+        assert_eq!(runs.remaining("build", S(25), Some(S(60))), Some(S(35)));
+        assert_eq!(runs.remaining("build", S(61), Some(S(60))), None);
+        runs.record(&tool, S(140));
+        assert_eq!(runs.remaining("build", S(25), Some(S(60))), Some(S(95)));
+        assert_eq!(runs.remaining("build", S(200), None), None);
+    }
+}

@@ -1,0 +1,358 @@
+//! What clients and models are told about a job: shape and wording (CONTRACT §4.2, §5).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::rpc::message::quoted;
+use crate::rpc::splice::{JOB, with_job};
+
+use super::job::{Caller, Job, Outcome, Status};
+use super::registry::Registry;
+
+/// The real names of our two tools in this session (§5.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    pub get: String,
+    pub cancel: String,
+}
+
+/// One of our two tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnTool {
+    Get,
+    Cancel,
+}
+
+impl Names {
+    /// Which of our tools goes by this name.
+    pub fn which(&self, name: &str) -> Option<OwnTool> {
+        match name {
+            _ if name == self.get => Some(OwnTool::Get),
+            _ if name == self.cancel => Some(OwnTool::Cancel),
+            _ => None,
+        }
+    }
+}
+
+/// What an answer depends on besides the job: who asks, and what their client understands.
+#[derive(Debug, Clone)]
+pub struct View {
+    pub caller: Caller,
+    pub names: Arc<Names>,
+    /// 2025-06-18 or later: knows `structuredContent`
+    pub structured: bool,
+    /// 2026-07-28 or later: demands `resultType`
+    pub modern: bool,
+    /// how long `job_get` may wait: the client's budget (§5.1)
+    pub wait_limit: Duration,
+    pub page_bytes: usize,
+}
+
+/// The answer to a call of ours, or to a call that became a job.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// raw JSON of a result
+    Result(String),
+    /// raw JSON of a JSON-RPC error
+    Error(String),
+}
+
+/// The error that says which URL to open; clients act on it, so it alone is replayed (§5.1).
+const URL_ELICITATION_REQUIRED: &str = "-32042";
+
+#[derive(Serialize)]
+struct Report<'a> {
+    message: String,
+    job_id: String,
+    tool: &'a str,
+    status: &'a str,
+    done: bool,
+    elapsed_seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eta_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll_after_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    progress: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    joined: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_action: Option<NextAction<'a>>,
+}
+
+#[derive(Serialize)]
+struct NextAction<'a> {
+    tool: &'a str,
+    args: NextArgs,
+    check_after_seconds: u64,
+    status_path: &'a str,
+    terminal_statuses: [&'a str; 4],
+}
+
+#[derive(Serialize)]
+struct NextArgs {
+    job_id: String,
+    seq: u64,
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    job_id: String,
+    tool: &'a str,
+    status: &'a str,
+    done: bool,
+    elapsed_seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Box<RawValue>>,
+}
+
+impl<'a> Report<'a> {
+    fn new(job: &'a Job, status: Status, message: String) -> Self {
+        Report {
+            message,
+            job_id: job.id.to_string(),
+            tool: &job.origin.tool,
+            status: status.as_str(),
+            done: status != Status::Working,
+            elapsed_seconds: job.elapsed().as_secs(),
+            eta_seconds: None,
+            poll_after_seconds: None,
+            progress: progress(job),
+            joined: None,
+            error: None,
+            next_action: None,
+        }
+    }
+}
+
+fn progress(job: &Job) -> Option<Box<RawValue>> {
+    RawValue::from_string(job.progress()?.into()).ok()
+}
+
+/// `_meta["unhurry/job"]`, on every answer about a job (§4.2).
+pub fn job_meta(job: &Job, status: Status) -> String {
+    let done = status != Status::Working;
+    format!(r#"{{"job_id":"{}","status":"{}","done":{done}}}"#, job.id, status.as_str())
+}
+
+/// A tool result of our own: `body`, raw JSON, as text and, where the client knows it, as
+/// `structuredContent` (§4.2).
+pub fn tool_result(view: &View, body: &str, is_error: bool, job: Option<&str>) -> String {
+    let result_type = if view.modern { r#""resultType":"complete","# } else { "" };
+    let text = quoted(body);
+    let structured =
+        if view.structured { format!(r#","structuredContent":{body}"#) } else { String::new() };
+    let is_error = if is_error { r#","isError":true"# } else { "" };
+    let meta = job.map(|job| format!(r#","_meta":{{"{JOB}":{job}}}"#)).unwrap_or_default();
+    format!(
+        r#"{{{result_type}"content":[{{"type":"text","text":{text}}}]{structured}{is_error}{meta}}}"#
+    )
+}
+
+/// A tool result in plain words that is an error: what a caller who waited gets instead of an
+/// answer of the server (§7).
+pub fn failure(modern: bool, message: &str) -> String {
+    let result_type = if modern { r#""resultType":"complete","# } else { "" };
+    let text = quoted(message);
+    format!(r#"{{{result_type}"content":[{{"type":"text","text":{text}}}],"isError":true}}"#)
+}
+
+/// An answer of ours, one sentence, that is an error.
+pub fn error_result(view: &View, message: &str) -> String {
+    let body = serde_json::json!({ "message": message }).to_string();
+    tool_result(view, &body, true, None)
+}
+
+/// §4.2: the answer to a call whose budget ended, or to a poll of a job that still runs.
+pub fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) -> String {
+    let status = Status::Working;
+    let mut report = Report::new(job, status, running_message(view, job, joined));
+    let eta = registry.remaining(job).map(|left| left.as_secs_f64().ceil() as u64);
+    let poll_after = eta.unwrap_or(report.elapsed_seconds / 2).clamp(2, 60);
+    report.eta_seconds = eta;
+    report.poll_after_seconds = Some(poll_after);
+    report.joined = joined.then_some(true);
+    report.next_action = Some(NextAction {
+        tool: &view.names.get,
+        args: NextArgs { job_id: report.job_id.clone(), seq: job.next_seq() },
+        check_after_seconds: poll_after,
+        status_path: "_meta.unhurry/job.status",
+        terminal_statuses: ["cancelled", "completed", "expired", "failed"],
+    });
+    tool_result(view, &json(&report), false, Some(&job_meta(job, status)))
+}
+
+fn running_message(view: &View, job: &Job, joined: bool) -> String {
+    let (tool, elapsed) = (&job.origin.tool, seconds(job.elapsed()));
+    let joined = if joined {
+        format!("ALREADY RUNNING: an equal call of {tool} runs, and this one joined it. ")
+    } else {
+        String::new()
+    };
+    let state = match job.place() {
+        0 => format!("STILL RUNNING after {elapsed}: not finished, not failed."),
+        place => format!(
+            "WAITING IN LINE after {elapsed}, place {place}: not started, not finished, not failed."
+        ),
+    };
+    format!(
+        "{joined}{state} Do not call {tool} again, that would start a second run. Next: call {} \
+         with the arguments in next_action; it waits for the result.",
+        view.names.get
+    )
+}
+
+/// What a waiting poll tells its client as progress (§5.1).
+pub fn progress_message(job: &Job) -> String {
+    match job.place() {
+        0 => format!("{} is still running", job.origin.tool),
+        place => format!("{} waits in line, place {place}", job.origin.tool),
+    }
+}
+
+/// §5.1: the answer about a job that has ended: the server's own result, or what stands for it.
+pub fn ended(view: &View, job: &Job, outcome: Option<&Outcome>, how: Status) -> Answer {
+    match outcome {
+        Some(Outcome::Result(result)) => {
+            let result = String::from_utf8_lossy(result);
+            Answer::Result(with_job(&result, &job_meta(job, how)))
+        }
+        Some(Outcome::Error(error)) => replayed_error(view, job, &String::from_utf8_lossy(error)),
+        Some(Outcome::Lost(cause)) => {
+            let message = format!(
+                "FAILED after {}: {cause} {}",
+                seconds(job.elapsed()),
+                repeatable(job.origin.repeatable)
+            );
+            closed(view, job, Status::Failed, message)
+        }
+        Some(Outcome::Cancelled) => {
+            let message = format!(
+                "CANCELLED after {}: {} was stopped by {}; there is no result.",
+                seconds(job.elapsed()),
+                job.origin.tool,
+                view.names.cancel
+            );
+            closed(view, job, Status::Cancelled, message)
+        }
+        None => closed(view, job, Status::Expired, tombstone(job, how)),
+    }
+}
+
+fn closed(view: &View, job: &Job, status: Status, message: String) -> Answer {
+    let body = json(&Report::new(job, status, message));
+    Answer::Result(tool_result(view, &body, true, Some(&job_meta(job, status))))
+}
+
+fn replayed_error(view: &View, job: &Job, error: &str) -> Answer {
+    let code = crate::rpc::object::Members::parse(error).and_then(|m| m.get("code"));
+    if code == Some(URL_ELICITATION_REQUIRED) {
+        return Answer::Error(error.to_owned());
+    }
+    let message = format!(
+        "FAILED after {}: the server answered with the error below. {}",
+        seconds(job.elapsed()),
+        repeatable(job.origin.repeatable)
+    );
+    let mut report = Report::new(job, Status::Failed, message);
+    report.error = serde_json::from_str(error).ok();
+    let body = json(&report);
+    Answer::Result(tool_result(view, &body, true, Some(&job_meta(job, Status::Failed))))
+}
+
+/// Whether the server marks the tool as safe to repeat (§5.1).
+pub fn repeatable(marked: Option<bool>) -> &'static str {
+    match marked {
+        Some(true) => "The server marks this tool as safe to repeat.",
+        Some(false) => "The server does not mark this tool as safe to repeat.",
+        None => "Whether this tool is safe to repeat is not known.",
+    }
+}
+
+fn tombstone(job: &Job, how: Status) -> String {
+    let at = job.end().map(|end| end.wall_clock.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    format!(
+        "EXPIRED: {} ended at {} ({}), and its result was kept for its time and then dropped. \
+         Call {} again only if a second run does no harm.",
+        job.origin.tool,
+        at.unwrap_or_default(),
+        how.as_str(),
+        job.origin.tool,
+    )
+}
+
+/// §5.2: the answer to `job_cancel`.
+pub fn cancelled(view: &View, job: &Job) -> String {
+    let status = job.status();
+    let message = match status {
+        Status::Cancelled => format!(
+            "CANCELLED after {}: the server was told to stop {}; a late result is dropped.",
+            seconds(job.elapsed()),
+            job.origin.tool
+        ),
+        status => format!(
+            "Nothing to cancel: {} had already ended ({}). Nothing was changed.",
+            job.origin.tool,
+            status.as_str()
+        ),
+    };
+    let body = json(&Report::new(job, status, message));
+    tool_result(view, &body, false, Some(&job_meta(job, status)))
+}
+
+/// §5.1 `envelope: true`: one shape for every state, for programs.
+pub fn envelope(view: &View, job: &Job) -> String {
+    let status = job.status();
+    let outcome = job.end().and_then(|end| end.outcome);
+    let (mut result, mut error) = (None, None);
+    let text;
+    match &outcome {
+        Some(Outcome::Result(bytes)) => {
+            text = String::from_utf8_lossy(bytes);
+            result = serde_json::from_str(&text).ok();
+        }
+        Some(Outcome::Error(bytes)) => error = raw(String::from_utf8_lossy(bytes).into_owned()),
+        Some(Outcome::Lost(cause)) => error = message_of(cause),
+        Some(Outcome::Cancelled) => error = message_of("cancelled"),
+        None if status == Status::Expired => error = message_of("the result has expired"),
+        None => {}
+    }
+    let body = json(&Envelope {
+        job_id: job.id.to_string(),
+        tool: &job.origin.tool,
+        status: status.as_str(),
+        done: status != Status::Working,
+        elapsed_seconds: job.elapsed().as_secs(),
+        result,
+        error,
+    });
+    tool_result(view, &body, false, Some(&job_meta(job, status)))
+}
+
+fn message_of(text: &str) -> Option<Box<RawValue>> {
+    raw(serde_json::json!({ "message": text }).to_string())
+}
+
+fn raw(json: String) -> Option<Box<RawValue>> {
+    RawValue::from_string(json).ok()
+}
+
+/// A duration as people read it.
+pub fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(10) && duration.subsec_millis() >= 100 {
+        format!("{:.1} s", duration.as_secs_f64())
+    } else {
+        format!("{} s", duration.as_secs())
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("plain structs with string keys")
+}

@@ -1,0 +1,66 @@
+//! Arrays of messages, legal under 2025-03-26 alone (CONTRACT §1.1): each element is treated by
+//! itself, the answers go back as one array.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tracing::warn;
+
+use crate::downstream::reply::{Batch, Reply};
+use crate::rpc::message::{Envelope, Kind};
+use crate::rpc::object::elements;
+
+use super::session::{INVALID_REQUEST, Message, Session, error_line};
+
+impl Session {
+    pub(super) fn client_batch(self: &Arc<Self>, line: &Bytes, text: &str) {
+        let elements = elements(text).unwrap_or_default();
+        let legal = self.state().client.sends_batches();
+        if elements.is_empty() && !text.ends_with(']') {
+            return warn!("skipped an array of the client that is no JSON");
+        }
+        if !legal || elements.is_empty() {
+            // Not ours to judge: the server answers as it would without us.
+            return self.upstream.send_if_up(line);
+        }
+        let batch = Batch::new(self.client.clone());
+        for element in elements {
+            let reply = Reply::Batch(batch.clone());
+            match Envelope::parse(element) {
+                Ok(envelope) if envelope.kind() != Kind::Unknown => {
+                    let part = line.slice_ref(element.as_bytes());
+                    self.batched(&Message { line: &part, text: element, envelope }, reply);
+                }
+                _ => {
+                    let error = "an element of the batch is no JSON-RPC message";
+                    reply.send(&error_line("null", INVALID_REQUEST, error));
+                }
+            }
+        }
+    }
+
+    fn batched(self: &Arc<Self>, message: &Message, reply: Reply) {
+        if message.envelope.method_name() == "initialize" {
+            let error = "initialize must not be part of a batch";
+            reply.send(&error_line(message.id(), INVALID_REQUEST, error));
+        } else {
+            self.client_message(message, reply);
+        }
+    }
+
+    pub(super) fn server_batch(&self, line: &Bytes, text: &str) {
+        if !self.state().client.sends_batches() {
+            self.client.push(line);
+            return;
+        }
+        for element in elements(text).unwrap_or_default() {
+            match Envelope::parse(element) {
+                Ok(envelope) if envelope.kind() != Kind::Unknown => {
+                    let part = line.slice_ref(element.as_bytes());
+                    self.server_message(&Message { line: &part, text: element, envelope });
+                }
+                _ => warn!("skipped an element of a server's batch that is no JSON-RPC"),
+            }
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! The life of a `tools/call` (DESIGN §3).
+//!
+//! ```text
+//!  attached ──(answer in time)──► answered
+//!     │
+//!     ├──(budget ends: handle)──┐
+//!     ├──(client gave up)───────┤
+//!     ▼                         ▼
+//!  cancelled upstream        detached = a job ──► its end in the registry
+//! ```
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, MutexGuard, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use crate::config::{Budget, Duplicates, ToolPolicy};
+use crate::jobs::duplicates::fingerprint;
+use crate::jobs::handle::{failure, handle, repeatable, seconds};
+use crate::jobs::job::{Job, Origin, Outcome, Owner};
+use crate::rpc::lines::keep;
+use crate::rpc::message::{Id, quoted};
+use crate::rpc::object::Members;
+use crate::rpc::params::Params;
+use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
+
+use super::client::Client;
+use super::deadlines::Slot;
+use super::pending::{Asker, Pending, Token, What};
+use super::session::{Due, Message, Session, State, name_token, result_line, text_of};
+
+/// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
+const AT_ONCE: Duration = Duration::from_millis(250);
+/// The short form of the arguments, in bytes (§10).
+const SHORT: usize = 120;
+/// Policies remembered by tool; names come from the client, so there must be a bound.
+const POLICIES: usize = 1024;
+
+/// A call that the server has, or that waits for its turn.
+pub struct Call {
+    pub tool: Arc<str>,
+    pub policy: Arc<ToolPolicy>,
+    pub client: Arc<Client>,
+    /// when the request arrived
+    pub received: Instant,
+    /// the raw `params`, as the client wrote them
+    params: Bytes,
+    deadline: Option<Slot>,
+    /// the message itself while the call waits in line
+    waiting: Option<Bytes>,
+    /// the last progress, raw JSON
+    progress: Option<Box<str>>,
+    /// set once nobody waits for the answer any more
+    pub job: Option<Arc<Job>>,
+}
+
+/// The calls of a tool with `max_concurrent`.
+#[derive(Default)]
+pub struct Lane {
+    running: usize,
+    waiting: VecDeque<Id>,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "Call({})", self.tool)
+    }
+}
+
+impl Call {
+    pub fn is_in_line(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Notes progress of the server, without its token.
+    pub fn progress(&mut self, params: &Params) {
+        let known = ["progress", "total", "message"];
+        let members = known.iter().filter_map(|key| Some((key, params.get(key)?)));
+        let members: Vec<_> = members.map(|(key, value)| format!("\"{key}\":{value}")).collect();
+        let progress: Box<str> = format!("{{{}}}", members.join(",")).into();
+        match &self.job {
+            Some(job) => job.set_progress(progress),
+            None => self.progress = Some(progress),
+        }
+    }
+}
+
+impl Session {
+    /// A `tools/call` of the client.
+    pub(super) fn call(
+        self: &Arc<Self>,
+        mut state: MutexGuard<State>,
+        message: &Message,
+        params: &Params,
+        id: Id,
+        asker: Asker,
+    ) {
+        let received = Instant::now();
+        let name = params.text("name").unwrap_or_default();
+        if let Some(tool) = state.catalog.ours(&name) {
+            return self.own_call(state, tool, params, id, asker);
+        }
+        if state.catalog.must_ask() {
+            self.read_catalog(&mut state);
+        }
+        let (tool, policy) = self.policy_of(&mut state, &name);
+        let client = state.client.clone();
+        let learned = self.patience.limit(&self.caller, &client);
+        // A task is not ours to defer.
+        let budget = match params.get("task") {
+            Some(_) => Budget::Never,
+            None => self.config.policy.budget(&policy, &client.policy, params.wish(), learned).0,
+        };
+        let budget = budget.duration().map(|budget| budget.max(AT_ONCE));
+        if let (Some(budget), Some(raw)) = (budget, message.envelope.params)
+            && let Some(job) = self.joined(&policy, &tool, raw)
+        {
+            return self.join(state, job, params, id, asker, received + budget);
+        }
+
+        let mut edits = Edits::new();
+        let inside = state.pending.inside_id(&id);
+        let renamed = inside != id;
+        if renamed {
+            edits.replace(message.text, message.id(), inside.to_json());
+        }
+        let token = self.call_edits(&mut state, message, params, &policy, &mut edits);
+        let out = message.edited(edits);
+        let raw = message.envelope.params.unwrap_or("{}");
+        let deadline = budget.map(|budget| {
+            let at = received + budget.min(policy.max_runtime);
+            self.add_deadline(&mut state, at, Due::Call(inside.clone()))
+        });
+        let in_line = !self.enter_lane(&mut state, &tool, &policy, &inside);
+        let call = Call {
+            params: match message.envelope.params {
+                Some(raw) => keep(&message.line.slice_ref(raw.as_bytes())),
+                None => Bytes::copy_from_slice(raw.as_bytes()),
+            },
+            tool,
+            policy,
+            client,
+            received,
+            deadline,
+            waiting: in_line.then(|| keep(&out)),
+            progress: None,
+            job: None,
+        };
+        let what = What::Call(Box::new(call));
+        state.pending.insert(inside.clone(), Pending { asker: Some(asker), renamed, token, what });
+        if !in_line && let Err(cause) = self.to_server(&mut state, &out) {
+            self.refuse(&mut state, &inside, &cause);
+        }
+    }
+
+    /// §1.1.4: takes the caller's wish out, names the progress token or puts one in.
+    fn call_edits(
+        &self,
+        state: &mut State,
+        message: &Message,
+        params: &Params,
+        policy: &ToolPolicy,
+        edits: &mut Edits,
+    ) -> Option<Token> {
+        let mut change = MetaEdit { drop_answer_within: params.has_wish(), token: None };
+        let own;
+        let token = match params.progress_token() {
+            Some(raw) => Some(name_token(state, message, raw, edits)),
+            None if policy.ask_progress => {
+                let inside = state.pending.own_id();
+                own = inside.to_json();
+                change.token = Some(&own);
+                Some(Token { inside, outside: None })
+            }
+            None => None,
+        };
+        if change.drop_answer_within || change.token.is_some() {
+            edit_meta(edits, message.text, &message.envelope, &change);
+        }
+        token
+    }
+
+    fn policy_of(&self, state: &mut State, name: &str) -> (Arc<str>, Arc<ToolPolicy>) {
+        if let Some((tool, policy)) = state.policies.get_key_value(name) {
+            return (tool.clone(), policy.clone());
+        }
+        if state.policies.len() >= POLICIES {
+            state.policies.clear();
+        }
+        let (tool, policy): (Arc<str>, _) = (name.into(), Arc::new(self.config.policy.tool(name)));
+        state.policies.insert(tool.clone(), policy.clone());
+        (tool, policy)
+    }
+
+    /// The job of an equal call, if there is one to join (§7).
+    fn joined(&self, policy: &ToolPolicy, tool: &str, params: &str) -> Option<Arc<Job>> {
+        if policy.duplicates == Duplicates::Run || !self.registry.may_join(tool) {
+            return None;
+        }
+        self.registry.join(&fingerprint(&self.caller, params)?)
+    }
+
+    // ---------------------------------------------------------------- the end of a call
+
+    /// The server's answer: to the client that waits, or into the job.
+    pub(super) fn call_answered(
+        &self,
+        state: &mut State,
+        call: Call,
+        asker: Option<Asker>,
+        message: &Message,
+    ) {
+        if message.envelope.result.is_some() {
+            self.registry.past_runs.record(&call.tool, call.received.elapsed());
+        }
+        if let Some(job) = &call.job {
+            let raw = message.envelope.result.or(message.envelope.error).unwrap_or("{}");
+            let bytes = keep(&message.line.slice_ref(raw.as_bytes()));
+            self.registry.finish(
+                job,
+                match message.envelope.result {
+                    Some(_) => Outcome::Result(bytes),
+                    None => Outcome::Error(bytes),
+                },
+            );
+        }
+        self.pass_answer(asker.as_ref(), message);
+        self.call_closed(state, &call);
+    }
+
+    /// No answer will come. `reached`: the server may have begun with it (§7).
+    pub(super) fn call_lost(
+        &self,
+        state: &mut State,
+        call: Call,
+        asker: Option<Asker>,
+        cause: &str,
+        reached: bool,
+    ) {
+        let cause = cause.trim_end_matches('.');
+        let text = match reached {
+            true => {
+                format!("outcome unknown: check before you repeat it. What happened: {cause}.",)
+            }
+            false => format!("{} was not started: {cause}.", call.tool),
+        };
+        if let Some(asker) = asker {
+            let mark = match reached {
+                true => repeatable(state.catalog.repeatable(&call.tool)),
+                false => "It may be called again.",
+            };
+            let result = failure(call.client.is_modern(), &format!("{text} {mark}"));
+            self.answer(&asker, &result_line(&asker.id, &result));
+        }
+        if let Some(job) = &call.job {
+            self.registry.finish(job, Outcome::Lost(text.into()));
+        }
+        self.call_closed(state, &call);
+    }
+
+    /// A call that was taken back: it leaves the line or frees its place.
+    pub(super) fn call_over(&self, state: &mut State, call: &Call, inside: &Id) {
+        if call.is_in_line() {
+            if let Some(lane) = state.lanes.get_mut(&call.tool) {
+                lane.waiting.retain(|waiting| waiting != inside);
+            }
+            if let Some(slot) = call.deadline {
+                state.deadlines.remove(slot);
+            }
+            self.number_lane(state, &call.tool);
+        } else {
+            self.call_closed(state, call);
+        }
+    }
+
+    /// What every call that has left the server leaves behind.
+    fn call_closed(&self, state: &mut State, call: &Call) {
+        if let Some(slot) = call.deadline {
+            state.deadlines.remove(slot);
+        }
+        if !call.is_in_line() && call.policy.max_concurrent > 0 {
+            self.leave_lane(state, &call.tool);
+        }
+    }
+
+    // ---------------------------------------------------------------- from call to job
+
+    /// The budget of a call ended, or the longest time that a job may run.
+    pub(super) fn call_due(&self, state: &mut State, id: &Id) {
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) else {
+            return;
+        };
+        call.deadline = None;
+        match call.job.clone() {
+            Some(job) => self.overrun(state, id, &job),
+            None => self.hand_out(state, id),
+        }
+    }
+
+    fn hand_out(&self, state: &mut State, id: &Id) {
+        let Some(job) = self.make_job(state, id) else { return };
+        let Some(asker) = state.pending.detach(id) else { return };
+        let view = self.view(state);
+        info!(job = job.short_id(), tool = &*job.origin.tool, "job started: the handle is out");
+        let handle = handle(&view, &self.registry, &job, false);
+        self.answer(&asker, &result_line(&asker.id, &handle));
+    }
+
+    /// The client gave up: the call goes on as a job. `false`: there is no room for one.
+    pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
+        let Some(job) = self.make_job(state, id) else { return false };
+        state.pending.detach(id);
+        info!(
+            job = job.short_id(),
+            tool = &*job.origin.tool,
+            "job started: the client gave up after {}",
+            seconds(job.elapsed())
+        );
+        true
+    }
+
+    fn make_job(&self, state: &mut State, id: &Id) -> Option<Arc<Job>> {
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) else {
+            return None;
+        };
+        let params = text_of(&call.params);
+        let join = call.policy.duplicates == Duplicates::Join;
+        let owner: Weak<dyn Owner> = self.me.clone();
+        let created = self.registry.create(Origin {
+            caller: self.caller.clone(),
+            tool: call.tool.clone(),
+            arguments: short_arguments(params),
+            fingerprint: join.then(|| fingerprint(&self.caller, params)).flatten(),
+            started: call.received,
+            policy: call.policy.clone(),
+            repeatable: state.catalog.repeatable(&call.tool),
+            owner,
+            upstream_id: id.clone(),
+        });
+        let job = match created {
+            Ok(job) => job,
+            Err(full) => {
+                warn!(
+                    tool = &*call.tool,
+                    "no room for another job ({full}): the call waits for its answer, as without \
+                     the proxy"
+                );
+                return None;
+            }
+        };
+        if let Some(progress) = call.progress.take() {
+            job.set_progress(progress);
+        }
+        call.job = Some(job.clone());
+        let (at, tool) = (call.received + call.policy.max_runtime, call.tool.clone());
+        let in_line = call.is_in_line();
+        let old = call.deadline.take();
+        if let Some(slot) = old {
+            state.deadlines.remove(slot);
+        }
+        let slot = self.add_deadline(state, at, Due::Call(id.clone()));
+        if let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) {
+            call.deadline = Some(slot);
+        }
+        if in_line {
+            self.number_lane(state, &tool);
+        }
+        Some(job)
+    }
+
+    /// A job is older than `max_runtime`: it is cancelled and fails (§3).
+    fn overrun(&self, state: &mut State, id: &Id, job: &Arc<Job>) {
+        let limit = seconds(job.origin.policy.max_runtime);
+        let cause = format!(
+            "it ran longer than max_runtime ({limit}) and was cancelled. Outcome unknown: check \
+             before you repeat it."
+        );
+        self.registry.finish(job, Outcome::Lost(cause.into()));
+        self.withdraw(state, id, &format!("longer than max_runtime ({limit})"));
+    }
+
+    /// Takes a job's call back from the server, by the means of its era.
+    fn withdraw(&self, state: &mut State, id: &Id, reason: &str) {
+        let Some(pending) = state.pending.remove(id) else { return };
+        let What::Call(call) = pending.what else { return };
+        let in_line = call.is_in_line();
+        self.call_over(state, &call, id);
+        if !in_line {
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":{}}}}}"#,
+                id.to_json(),
+                quoted(reason)
+            );
+            self.upstream.send_if_up(&line.into());
+        }
+    }
+
+    // ---------------------------------------------------------------- max_concurrent
+
+    /// `true`: the call may go; else it stands in line now.
+    fn enter_lane(&self, state: &mut State, tool: &Arc<str>, policy: &ToolPolicy, id: &Id) -> bool {
+        if policy.max_concurrent == 0 {
+            return true;
+        }
+        let lane = state.lanes.entry(tool.clone()).or_default();
+        if lane.running < policy.max_concurrent && lane.waiting.is_empty() {
+            lane.running += 1;
+            return true;
+        }
+        lane.waiting.push_back(id.clone());
+        debug!(tool = &**tool, place = lane.waiting.len(), "the call waits in line");
+        false
+    }
+
+    /// A place is free: the first in line goes.
+    fn leave_lane(&self, state: &mut State, tool: &Arc<str>) {
+        let Some(lane) = state.lanes.get_mut(tool) else { return };
+        lane.running -= 1;
+        while let Some(next) = state.lanes.get_mut(tool).and_then(|l| l.waiting.pop_front()) {
+            let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(&next) else {
+                continue;
+            };
+            let Some(message) = call.waiting.take() else { continue };
+            if let Some(job) = &call.job {
+                job.set_place(0);
+            }
+            if let Some(lane) = state.lanes.get_mut(tool) {
+                lane.running += 1;
+            }
+            if let Err(cause) = self.to_server(state, &message) {
+                // It frees its place, and with it goes on to the next in line.
+                self.refuse(state, &next, &cause);
+            }
+            break;
+        }
+        self.number_lane(state, tool);
+        state.lanes.retain(|_, lane| lane.running > 0 || !lane.waiting.is_empty());
+    }
+
+    /// Tells the jobs in a line their places.
+    fn number_lane(&self, state: &mut State, tool: &Arc<str>) {
+        let Some(lane) = state.lanes.get(tool) else { return };
+        for (place, id) in lane.waiting.iter().enumerate() {
+            if let Some(Pending { what: What::Call(call), .. }) = state.pending.get(id)
+                && let Some(job) = &call.job
+            {
+                job.set_place(place + 1);
+            }
+        }
+    }
+}
+
+impl Owner for Session {
+    fn cancel(&self, job: &Job) {
+        self.withdraw(&mut self.state(), &job.origin.upstream_id, "cancelled with job_cancel");
+    }
+}
+
+/// The arguments as they may be shown and stored: at most 120 bytes (§10).
+fn short_arguments(params: &str) -> Box<str> {
+    let members = Members::parse(params).unwrap_or_default();
+    let raw = members.get("arguments").unwrap_or("{}");
+    if raw.len() <= SHORT {
+        return raw.into();
+    }
+    let mut end = SHORT - '…'.len_utf8();
+    while !raw.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &raw[..end]).into()
+}

@@ -1,0 +1,93 @@
+//! `notifications/cancelled` of the client: a user who has changed their mind, or a client that
+//! gave up (CONTRACT §6).
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use crate::config::OnClientCancel;
+use crate::rpc::message::Id;
+use crate::rpc::params::Params;
+use crate::rpc::splice::Edits;
+
+use super::call::Call;
+use super::patience::says_time_out;
+use super::pending::What;
+use super::session::{Message, Session, State};
+
+impl Session {
+    pub(super) fn cancelled(self: &Arc<Self>, message: &Message) {
+        let params = Params::parse(message.envelope.params);
+        let Some(raw) = params.get("requestId") else {
+            return self.upstream.send_if_up(message.line);
+        };
+        let Some(id) = Id::parse(raw) else { return self.upstream.send_if_up(message.line) };
+        let mut state = self.state();
+        if let Some(wait) = state.waits.remove(&id) {
+            // It ends the wait, never the job (§5.1).
+            wait.abort();
+            return self.note_answered();
+        }
+        match state.pending.asked_as(&id) {
+            Some(inside) => {
+                let reason = params.text("reason").unwrap_or_default();
+                self.cancel_request(&mut state, message, raw, &inside, &reason);
+            }
+            // Its handle is out, and the server knows the job by this id (§4.3).
+            None if state.pending.contains(&id) => {
+                debug!("ignored a late cancel of a call that has its handle");
+            }
+            None => self.upstream.send_if_up(message.line),
+        }
+        self.note_answered();
+    }
+
+    fn cancel_request(
+        &self,
+        state: &mut State,
+        message: &Message,
+        raw: &str,
+        inside: &Id,
+        reason: &str,
+    ) {
+        let Some(pending) = state.pending.get(inside) else { return };
+        match &pending.what {
+            // Not to be cancelled, says MCP; the answer is still wanted.
+            What::Initialize => return self.upstream.send_if_up(message.line),
+            What::Call(call) if self.is_time_out(call, reason) => {
+                if self.detach(state, inside) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        let Some(pending) = state.pending.remove(inside) else { return };
+        if let What::Call(call) = pending.what {
+            let in_line = call.is_in_line();
+            self.call_over(state, &call, inside);
+            if in_line {
+                return;
+            }
+        }
+        let mut edits = Edits::new();
+        if pending.renamed {
+            edits.replace(message.text, raw, inside.to_json());
+        }
+        self.upstream.send_if_up(&message.edited(edits));
+    }
+
+    /// Whether the client gave up, or its user did; learns from it.
+    fn is_time_out(&self, call: &Call, reason: &str) -> bool {
+        let age = call.received.elapsed();
+        let said = says_time_out(reason);
+        let usual = self.patience.gave_up_before(&self.caller, &call.client, age);
+        if said {
+            self.patience.timed_out(&self.caller, &call.client, age);
+        }
+        match call.policy.on_client_cancel {
+            OnClientCancel::Auto => said || usual,
+            OnClientCancel::Cancel => false,
+            OnClientCancel::Detach => true,
+        }
+    }
+}

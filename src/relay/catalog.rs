@@ -1,0 +1,254 @@
+//! `tools/list`: which tools the server has, and how ours are added (CONTRACT §1.1.2, §5.3).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::jobs::handle::{Names, OwnTool};
+use crate::jobs::tools::definitions;
+use crate::rpc::object::{Members, elements};
+use crate::rpc::splice::{Edits, OUTPUT_SCHEMA};
+
+use super::lists::ListKey;
+use super::pending::Asker;
+
+/// Pages of one list that are read, and tools that are remembered, at the most.
+const PAGES: usize = 200;
+const TOOLS: usize = 10_000;
+
+/// What is known of the server's tools.
+pub struct Catalog {
+    prefix: String,
+    /// each tool by name, and whether it is marked as safe to repeat
+    tools: HashMap<String, bool>,
+    /// the real names of our tools; they stay for the session
+    names: Option<Arc<Names>>,
+    /// pages that we read ourselves; `Some` while that goes on
+    reading: Option<Reading>,
+    asked: bool,
+}
+
+/// The pages that are being read, and the client's answer that waits for them.
+#[derive(Default)]
+struct Reading {
+    pages: usize,
+    held: Vec<Held>,
+}
+
+/// A first page that the client asked for and that can't go out yet.
+#[derive(Debug)]
+pub struct Held {
+    pub key: ListKey,
+    pub asker: Asker,
+    pub line: Bytes,
+}
+
+/// What to do after a page was read.
+pub enum Next {
+    /// read the page at this cursor, raw JSON
+    Read(String),
+    /// all is known; these answers can go out
+    Done(Vec<Held>),
+}
+
+impl Catalog {
+    pub fn new(prefix: &str) -> Self {
+        Catalog {
+            prefix: prefix.to_owned(),
+            tools: HashMap::new(),
+            names: None,
+            reading: None,
+            asked: false,
+        }
+    }
+
+    /// The names of our tools; until the server's are known, those that no clash has changed.
+    pub fn names(&self) -> Arc<Names> {
+        self.names.clone().unwrap_or_else(|| Arc::new(self.free_names()))
+    }
+
+    fn free_names(&self) -> Names {
+        let free = |name: &str| {
+            let mut name = format!("{}{name}", self.prefix);
+            while self.tools.contains_key(&name) {
+                name.insert_str(0, "unhurry_");
+            }
+            name
+        };
+        Names { get: free("job_get"), cancel: free("job_cancel") }
+    }
+
+    fn settle(&mut self) {
+        if self.names.is_none() {
+            self.names = Some(Arc::new(self.free_names()));
+        }
+    }
+
+    /// Which of our tools goes by this name, if any.
+    pub fn ours(&self, name: &str) -> Option<OwnTool> {
+        if let Some(names) = &self.names {
+            return names.which(name);
+        }
+        // Most names are none of ours; the check must cost a call next to nothing.
+        if !name.ends_with("job_get") && !name.ends_with("job_cancel") {
+            return None;
+        }
+        self.free_names().which(name)
+    }
+
+    /// Whether the server marks a tool as safe to repeat; `None` where the tool is not known.
+    pub fn repeatable(&self, tool: &str) -> Option<bool> {
+        self.tools.get(tool).copied()
+    }
+
+    /// `true` once: the tools are not known and nobody has asked for them yet.
+    pub fn must_ask(&mut self) -> bool {
+        self.names.is_none() && !std::mem::replace(&mut self.asked, true)
+    }
+
+    /// The client asked for the list itself.
+    pub fn was_asked(&mut self) {
+        self.asked = true;
+    }
+
+    /// Starts to read the pages ourselves.
+    pub fn read_from_start(&mut self) {
+        self.reading.get_or_insert_default();
+    }
+
+    /// Notes the tools of a page, from its raw `result`; returns the raw cursor of the next page.
+    pub fn note<'a>(&mut self, result: &'a str) -> Option<&'a str> {
+        let members = Members::parse(result)?;
+        for tool in members.get("tools").and_then(elements).unwrap_or_default() {
+            let Some(tool) = Members::parse(tool) else { continue };
+            let Some(name) = tool.text("name") else { continue };
+            if self.tools.len() < TOOLS {
+                self.tools.insert(name.into_owned(), is_repeatable(&tool));
+            }
+        }
+        members.get("nextCursor").filter(|cursor| cursor.starts_with('"'))
+    }
+
+    /// The client's first page came in, and `cursor` (raw JSON) names more pages, which must be
+    /// read before it can be answered. `Err`: it can go out now.
+    pub fn hold(&mut self, cursor: Option<&str>, held: Held) -> Result<Option<String>, Held> {
+        if self.names.is_some() {
+            return Err(held);
+        }
+        let Some(cursor) = cursor else {
+            self.settle();
+            return Err(held);
+        };
+        // One walk through the pages serves all who wait for it.
+        let walking = self.reading.is_some();
+        self.reading.get_or_insert_default().held.push(held);
+        Ok((!walking).then(|| cursor.to_owned()))
+    }
+
+    /// A page that we asked for came in; `result` is `None` where the server refused it.
+    pub fn page_read(&mut self, result: Option<&str>) -> Next {
+        let cursor = result.and_then(|result| self.note(result)).map(str::to_owned);
+        let pages = self.reading.as_mut().map_or(PAGES, |reading| {
+            reading.pages += 1;
+            reading.pages
+        });
+        match cursor {
+            Some(cursor) if pages < PAGES => Next::Read(cursor),
+            _ => {
+                self.settle();
+                Next::Done(self.reading.take().map(|reading| reading.held).unwrap_or_default())
+            }
+        }
+    }
+
+    /// The server is gone: the answers that were held.
+    pub fn abandon(&mut self) -> Vec<Held> {
+        self.asked = self.names.is_some();
+        self.reading.take().map(|reading| reading.held).unwrap_or_default()
+    }
+
+    /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it.
+    /// `deferrable` says of a tool whether its calls may become jobs.
+    pub fn edit_page(
+        &self,
+        text: &str,
+        result: &str,
+        first: bool,
+        deferrable: impl Fn(&str) -> bool,
+    ) -> Edits {
+        let mut edits = Edits::new();
+        let Some(list) = Members::parse(result).and_then(|members| members.get("tools")) else {
+            return edits;
+        };
+        for tool in elements(list).unwrap_or_default() {
+            let Some(members) = Members::parse(tool) else { continue };
+            if members.text("name").is_some_and(|name| deferrable(&name)) {
+                hide_output_schema(&mut edits, text, &members);
+            }
+        }
+        if first && !self.tools.is_empty() && list.starts_with('[') {
+            edits.append_elements(text, list, &definitions(&self.names()));
+        }
+        edits
+    }
+}
+
+fn is_repeatable(tool: &Members) -> bool {
+    let Some(hints) = tool.object("annotations") else { return false };
+    ["readOnlyHint", "idempotentHint"].iter().any(|hint| hints.get(hint) == Some("true"))
+}
+
+/// §4.5: a handle must not meet a schema; it is kept under `_meta`.
+fn hide_output_schema(edits: &mut Edits, text: &str, tool: &Members) {
+    let Some(at) = tool.position("outputSchema") else { return };
+    let member = tool.at(at);
+    let (key, schema) = (crate::rpc::message::quoted(OUTPUT_SCHEMA), member.value);
+    match tool.get("_meta") {
+        Some(meta) if meta.starts_with('{') => {
+            edits.remove_member(text, tool, at);
+            edits.add_member(text, meta, OUTPUT_SCHEMA, schema);
+        }
+        Some(_) => edits.remove_member(text, tool, at),
+        None => {
+            edits.replace(text, member.key, "\"_meta\"");
+            edits.replace(text, schema, format!("{{{key}:{schema}}}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edited(list: &str) -> String {
+        let mut catalog = Catalog::new("");
+        catalog.note(list);
+        catalog.edit_page(list, list, false, |name| name != "never").apply(list)
+    }
+
+    #[test]
+    fn the_output_schema_moves_and_nothing_else_changes_s4_5() {
+        let list = r#"{"tools":[{"name":"a", "outputSchema" : {"x":1.0} ,"z":1e2},{"name":"never","outputSchema":{}}]}"#;
+        assert_eq!(
+            edited(list),
+            r#"{"tools":[{"name":"a", "_meta" : {"unhurry/outputSchema":{"x":1.0}} ,"z":1e2},{"name":"never","outputSchema":{}}]}"#
+        );
+        let list = r#"{"tools":[{"name":"a","_meta":{"k":1},"outputSchema":{}}]}"#;
+        assert_eq!(
+            edited(list),
+            r#"{"tools":[{"name":"a","_meta":{"k":1,"unhurry/outputSchema":{}}}]}"#
+        );
+    }
+
+    #[test]
+    fn c81_names_give_way_to_the_servers_and_stay() {
+        let mut catalog = Catalog::new("x_");
+        catalog.note(r#"{"tools":[{"name":"x_job_get"},{"name":"unhurry_x_job_get"}]}"#);
+        catalog.settle();
+        assert_eq!(catalog.names().get, "unhurry_unhurry_x_job_get");
+        assert_eq!(catalog.names().cancel, "x_job_cancel");
+        catalog.note(r#"{"tools":[{"name":"x_job_cancel"}]}"#);
+        assert_eq!(catalog.names().cancel, "x_job_cancel");
+    }
+}

@@ -1,0 +1,79 @@
+//! What a client said of itself, in the handshake or with each modern request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::{Budget, ClientPolicy, Policies};
+use crate::rpc::object::Members;
+
+/// The wait where the client's budget says nothing useful (§5.1).
+const DEFAULT_WAIT: Duration = Duration::from_secs(25);
+
+/// The first revision whose results have `structuredContent`.
+const STRUCTURED: &str = "2025-06-18";
+/// The first revision without a handshake.
+const MODERN: &str = "2026-07-28";
+/// The one revision in which arrays of messages are legal.
+const BATCHES: &str = "2025-03-26";
+
+/// A client, as far as answers depend on it.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// `clientInfo.name`
+    pub name: String,
+    /// `clientInfo.version`
+    pub version: String,
+    /// the revision of MCP that answers must follow
+    pub protocol: String,
+    pub policy: ClientPolicy,
+}
+
+impl Client {
+    /// A client that has said nothing yet.
+    pub fn unknown(policies: &Policies) -> Arc<Self> {
+        Self::new(policies, None, "")
+    }
+
+    /// From the raw `clientInfo`, where there is one, and the revision in force.
+    pub fn new(policies: &Policies, info: Option<&str>, protocol: &str) -> Arc<Self> {
+        let info = info.and_then(Members::parse).unwrap_or_default();
+        let member = |key| info.text(key).unwrap_or_default().into_owned();
+        let name = member("name");
+        let policy = policies.client(Some(&*name).filter(|name| !name.is_empty()));
+        Arc::new(Client { version: member("version"), protocol: protocol.to_owned(), policy, name })
+    }
+
+    /// The same client after the server chose another revision.
+    pub fn on(&self, protocol: &str) -> Arc<Self> {
+        Arc::new(Client { protocol: protocol.to_owned(), ..self.clone() })
+    }
+
+    /// Whether a modern request comes from this client.
+    pub fn is(&self, info: Option<&str>, protocol: &str) -> bool {
+        let info = info.and_then(Members::parse).unwrap_or_default();
+        let same = |key, own: &str| info.text(key).unwrap_or_default() == own;
+        self.protocol == protocol && same("name", &self.name) && same("version", &self.version)
+    }
+
+    // Revisions are dates, so text order is their order.
+
+    pub fn knows_structured_content(&self) -> bool {
+        &*self.protocol >= STRUCTURED
+    }
+
+    pub fn is_modern(&self) -> bool {
+        &*self.protocol >= MODERN
+    }
+
+    pub fn sends_batches(&self) -> bool {
+        self.protocol == BATCHES
+    }
+
+    /// How long `job_get` may wait for this client, before anything was learned (§5.1).
+    pub fn wait_limit(&self) -> Duration {
+        match self.policy.budget {
+            Budget::After(budget) if !budget.is_zero() => budget,
+            _ => DEFAULT_WAIT,
+        }
+    }
+}

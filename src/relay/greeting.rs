@@ -1,0 +1,48 @@
+//! `initialize` and `server/discover` results: what the proxy notes, and the one paragraph that
+//! it adds (CONTRACT §1.1.3).
+
+use crate::rpc::message::quoted;
+use crate::rpc::object::Members;
+use crate::rpc::splice::Edits;
+
+/// What models are told, once, in `instructions`.
+pub const PARAGRAPH: &str = "Tools of this server may take long. A call that takes longer than \
+the client can wait is answered with a job_id and a next_action in place of its result, while the \
+work goes on. Then call the tool that next_action names, with its args, to wait for the result; \
+don't repeat the call.";
+
+/// The greeting of a server, as far as it matters here.
+pub struct Greeting<'a> {
+    members: Members<'a>,
+    result: &'a str,
+}
+
+impl<'a> Greeting<'a> {
+    /// From the raw `result`.
+    pub fn parse(result: &'a str) -> Option<Self> {
+        Some(Greeting { members: Members::parse(result)?, result })
+    }
+
+    /// The revision that the server chose.
+    pub fn protocol(&self) -> Option<String> {
+        self.members.text("protocolVersion").map(|version| version.into_owned())
+    }
+
+    /// A server without tools is left as it is (§1.1.2).
+    pub fn has_tools(&self) -> bool {
+        self.members.object("capabilities").is_some_and(|c| c.get("tools").is_some())
+    }
+
+    /// §1.1.3: appends our paragraph to `instructions`. `text` is the whole message.
+    pub fn announce(&self, text: &str, edits: &mut Edits) {
+        match self.members.get("instructions") {
+            Some(old) if old.starts_with('"') => {
+                let ours = quoted(&format!("\n\n{PARAGRAPH}"));
+                let joined = format!("{}{}", &old[..old.len() - 1], &ours[1..]);
+                edits.replace(text, old, joined);
+            }
+            Some(other) => edits.replace(text, other, quoted(PARAGRAPH)),
+            None => edits.add_member(text, self.result, "instructions", &quoted(PARAGRAPH)),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The last answers to list requests: given again while a server is blocked by its own tool
+//! (CONTRACT §1.1.5), and compared after it was started anew (§9).
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+
+use crate::rpc::lines::keep;
+use crate::rpc::object::Members;
+
+/// Bytes of answers kept.
+const KEPT: usize = 8 << 20;
+
+/// The lists of MCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    ResourceTemplates,
+}
+
+impl ListKind {
+    pub fn of(method: &str) -> Option<Self> {
+        Some(match method {
+            "tools/list" => ListKind::Tools,
+            "prompts/list" => ListKind::Prompts,
+            "resources/list" => ListKind::Resources,
+            "resources/templates/list" => ListKind::ResourceTemplates,
+            _ => return None,
+        })
+    }
+
+    pub fn method(self) -> &'static str {
+        match self {
+            ListKind::Tools => "tools/list",
+            ListKind::Prompts => "prompts/list",
+            ListKind::Resources => "resources/list",
+            ListKind::ResourceTemplates => "resources/templates/list",
+        }
+    }
+
+    /// The notification that says that the list has changed.
+    pub fn changed(self) -> &'static str {
+        match self {
+            ListKind::Tools => "notifications/tools/list_changed",
+            ListKind::Prompts => "notifications/prompts/list_changed",
+            ListKind::Resources | ListKind::ResourceTemplates => {
+                "notifications/resources/list_changed"
+            }
+        }
+    }
+}
+
+/// A list request: two are the same where kind and cursor are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ListKey {
+    pub kind: ListKind,
+    /// raw JSON
+    pub cursor: Option<Box<str>>,
+}
+
+impl ListKey {
+    /// `None` for what is no list request, or one that asks for more than a page.
+    pub fn of(method: &str, params: Option<&str>) -> Option<Self> {
+        let kind = ListKind::of(method)?;
+        let Some(params) = params else { return Some(ListKey { kind, cursor: None }) };
+        let members = Members::parse(params)?;
+        let known = |key: &str| matches!(key, "cursor" | "_meta");
+        if !members.iter().all(|member| known(&member.name())) {
+            return None;
+        }
+        let cursor = members.get("cursor").filter(|cursor| *cursor != "null").map(Into::into);
+        Some(ListKey { kind, cursor })
+    }
+
+    pub fn is_first_page(&self) -> bool {
+        self.cursor.is_none()
+    }
+}
+
+/// The answers kept.
+#[derive(Default)]
+pub struct Lists {
+    answers: HashMap<ListKey, Kept>,
+    bytes: usize,
+}
+
+struct Kept {
+    /// what the client got, the raw `result`
+    result: Bytes,
+    /// of what the server had sent
+    digest: u64,
+}
+
+impl Lists {
+    /// Keeps an answer: what the client gets, and what the server had sent.
+    pub fn put(&mut self, key: ListKey, result: &Bytes, original: &str) {
+        self.remove(&key);
+        if self.bytes + result.len() <= KEPT {
+            self.bytes += result.len();
+            self.answers.insert(key, Kept { result: keep(result), digest: digest(original) });
+        }
+    }
+
+    fn remove(&mut self, key: &ListKey) {
+        if let Some(old) = self.answers.remove(key) {
+            self.bytes -= old.result.len();
+        }
+    }
+
+    /// The last answer to the same request.
+    pub fn get(&self, key: &ListKey) -> Option<Bytes> {
+        self.answers.get(key).map(|kept| kept.result.clone())
+    }
+
+    /// Whether a fresh answer of the server differs from the last one.
+    pub fn differs(&self, key: &ListKey, fresh: &str) -> bool {
+        self.answers.get(key).is_some_and(|kept| kept.digest != digest(fresh))
+    }
+
+    pub fn keys(&self) -> Vec<ListKey> {
+        self.answers.keys().cloned().collect()
+    }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,200 @@
+//! Calls of our own tools, and calls that joined a job: whoever waits for one (CONTRACT §5, §7).
+
+use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+
+use crate::jobs::handle::{Answer, OwnTool, View, error_result, progress_message};
+use crate::jobs::job::Job;
+use crate::jobs::tools::{self, GetArguments};
+use crate::rpc::message::{Id, quoted};
+use crate::rpc::params::Params;
+
+use super::pending::Asker;
+use super::session::{Session, State, raw_error_line, result_line};
+
+/// Progress of a waiting poll comes so often (§5.1).
+const BEAT: Duration = Duration::from_secs(10);
+
+/// Somebody who waits for the end of a job.
+struct Wait {
+    key: Id,
+    asker: Asker,
+    job: Arc<Job>,
+    until: Instant,
+    /// the caller's progress token, raw JSON
+    token: Option<Box<str>>,
+    view: View,
+    page: Option<i64>,
+    envelope: bool,
+    joined: bool,
+}
+
+impl Session {
+    /// How answers look to the client that asks now.
+    pub(super) fn view(&self, state: &State) -> View {
+        let client = &state.client;
+        let limit = client.wait_limit();
+        let learned = self.patience.limit(&self.caller, client);
+        View {
+            caller: self.caller.clone(),
+            names: state.catalog.names(),
+            structured: client.knows_structured_content(),
+            modern: client.is_modern(),
+            wait_limit: learned.map_or(limit, |learned| learned.min(limit)),
+            page_bytes: client.policy.page_bytes,
+        }
+    }
+
+    /// A call of one of our tools. It is never sent to the server.
+    pub(super) fn own_call(
+        self: &Arc<Self>,
+        state: MutexGuard<State>,
+        tool: OwnTool,
+        params: &Params,
+        id: Id,
+        asker: Asker,
+    ) {
+        let view = self.view(&state);
+        let arguments = params.get("arguments");
+        match tool {
+            OwnTool::Get => self.job_get(state, view, params, arguments, id, asker),
+            OwnTool::Cancel => {
+                // The owner of the job locks the session again.
+                drop(state);
+                let result = self.job_cancel(&view, arguments);
+                self.answer(&asker, &result_line(&asker.id, &result));
+            }
+        }
+    }
+
+    fn job_cancel(&self, view: &View, arguments: Option<&str>) -> String {
+        match tools::cancel_id(arguments) {
+            Err(problem) => error_result(view, &problem),
+            Ok(id) => match self.registry.get(&self.caller, &id) {
+                None => tools::unknown(view, &self.registry, &id),
+                Some(job) => tools::cancel(view, &self.registry, &job),
+            },
+        }
+    }
+
+    fn job_get(
+        self: &Arc<Self>,
+        state: MutexGuard<State>,
+        view: View,
+        params: &Params,
+        arguments: Option<&str>,
+        key: Id,
+        asker: Asker,
+    ) {
+        let arguments = match GetArguments::parse(arguments) {
+            Ok(arguments) => arguments,
+            Err(problem) => {
+                let result = error_result(&view, &problem);
+                return self.answer(&asker, &result_line(&asker.id, &result));
+            }
+        };
+        let job = match &arguments.job_id {
+            None => Err(tools::list(&view, &self.registry)),
+            Some(id) => self
+                .registry
+                .get(&self.caller, id)
+                .ok_or_else(|| tools::unknown(&view, &self.registry, id)),
+        };
+        let job = match job {
+            Ok(job) => job,
+            Err(result) => return self.answer(&asker, &result_line(&asker.id, &result)),
+        };
+        let until = poll_until(&view, &arguments, &job);
+        let token = params.progress_token().map(Into::into);
+        let GetArguments { page, envelope, .. } = arguments;
+        let joined = false;
+        self.wait(state, Wait { key, asker, job, until, token, view, page, envelope, joined });
+    }
+
+    /// §7: a call that equals one of a job waits for that job, through its own budget.
+    pub(super) fn join(
+        self: &Arc<Self>,
+        state: MutexGuard<State>,
+        job: Arc<Job>,
+        params: &Params,
+        key: Id,
+        asker: Asker,
+        until: Instant,
+    ) {
+        tracing::debug!(job = job.short_id(), "an equal call joined the job");
+        let view = self.view(&state);
+        let token = params.progress_token().map(Into::into);
+        let (page, envelope, joined) = (None, false, true);
+        self.wait(state, Wait { key, asker, job, until, token, view, page, envelope, joined });
+    }
+
+    /// Answers at once where there is nothing to wait for; else a task waits.
+    fn wait(self: &Arc<Self>, mut state: MutexGuard<State>, wait: Wait) {
+        if wait.job.is_done() || wait.until <= Instant::now() {
+            return self.wait_over(&wait);
+        }
+        let key = wait.key.clone();
+        let session = self.clone();
+        let task = tokio::spawn(async move {
+            session.until_end(&wait).await;
+            // Whoever takes the entry out answers: this, or the cancel that aborts it.
+            if session.state().waits.remove(&wait.key).is_some() {
+                session.wait_over(&wait);
+            }
+        });
+        state.waits.insert(key, task.abort_handle());
+    }
+
+    async fn until_end(&self, wait: &Wait) {
+        let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = wait.job.ended() => return,
+                () = sleep_until(wait.until) => return,
+                _ = beat.tick(), if wait.token.is_some() => self.beat(wait),
+            }
+        }
+    }
+
+    fn beat(&self, wait: &Wait) {
+        let Some(token) = &wait.token else { return };
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{},"message":{}}}}}"#,
+            wait.job.elapsed().as_secs(),
+            quoted(&progress_message(&wait.job)),
+        );
+        self.client.push(&Bytes::from(line));
+    }
+
+    fn wait_over(&self, wait: &Wait) {
+        let Wait { asker, job, view, .. } = wait;
+        let arguments =
+            GetArguments { page: wait.page, envelope: wait.envelope, ..Default::default() };
+        let got = tools::get(view, &self.registry, job, &arguments, wait.joined);
+        if !job.is_done() {
+            job.polled();
+        }
+        let line = match got.answer {
+            Answer::Result(result) => result_line(&asker.id, &result),
+            Answer::Error(error) => raw_error_line(&asker.id, &error),
+        };
+        self.answer(asker, &line);
+        if got.to_the_end && asker.reply.is_open() {
+            self.registry.fetched(job);
+        }
+    }
+}
+
+/// When a poll of an unfinished job is answered at the latest (§5.1).
+fn poll_until(view: &View, arguments: &GetArguments, job: &Job) -> Instant {
+    let now = Instant::now();
+    let wait = now + tools::wait_for(view, arguments);
+    match job.next_poll_at() {
+        Some(spread) => wait.max(spread.min(now + view.wait_limit)),
+        None => wait,
+    }
+}

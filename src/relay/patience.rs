@@ -1,0 +1,136 @@
+//! What was learned of clients that give up early (CONTRACT §6).
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::jobs::handle::seconds;
+use crate::jobs::job::Caller;
+
+use super::client::Client;
+
+/// How long a lesson holds.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// No budget is learned below this.
+const LEAST: Duration = Duration::from_millis(500);
+/// Time-outs remembered for each client.
+const TIMES: usize = 8;
+/// Clients remembered; their names are their own choice, so there must be a bound.
+const CLIENTS: usize = 256;
+
+/// Budgets learned from clients that timed out and said so.
+#[derive(Default)]
+pub struct Patience {
+    clients: Mutex<HashMap<Key, Lesson>>,
+    /// spares the fast path a look-up while nothing was learned
+    any: AtomicBool,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    caller: Caller,
+    name: String,
+    version: String,
+}
+
+struct Lesson {
+    limit: Duration,
+    until: Instant,
+    /// ages at which calls were given up
+    times: Vec<Duration>,
+}
+
+impl Key {
+    fn new(caller: &Caller, client: &Client) -> Self {
+        let (name, version) = (client.name.clone(), client.version.clone());
+        Key { caller: caller.clone(), name, version }
+    }
+}
+
+impl Patience {
+    /// The budget that this client must not exceed, if it was ever too impatient.
+    pub fn limit(&self, caller: &Caller, client: &Client) -> Option<Duration> {
+        if !self.any.load(Ordering::Relaxed) {
+            return None;
+        }
+        let clients = self.clients.lock().expect("no panic while the lessons are held");
+        let lesson = clients.get(&Key::new(caller, client))?;
+        (lesson.until > Instant::now()).then_some(lesson.limit)
+    }
+
+    /// Whether this client timed out before at this age of a call, ±5 %.
+    pub fn gave_up_before(&self, caller: &Caller, client: &Client, age: Duration) -> bool {
+        if !self.any.load(Ordering::Relaxed) {
+            return false;
+        }
+        let clients = self.clients.lock().expect("no panic while the lessons are held");
+        let Some(lesson) = clients.get(&Key::new(caller, client)) else { return false };
+        lesson.times.iter().any(|time| age.abs_diff(*time) <= *time / 20)
+    }
+
+    /// A call was given up at this age: from the next one on the budget is 80 % of it.
+    pub fn timed_out(&self, caller: &Caller, client: &Client, age: Duration) {
+        let mut clients = self.clients.lock().expect("no panic while the lessons are held");
+        let now = Instant::now();
+        if clients.len() >= CLIENTS {
+            clients.retain(|_, lesson| lesson.until > now);
+        }
+        let limit = (age * 4 / 5).max(LEAST);
+        let key = Key::new(caller, client);
+        if clients.len() >= CLIENTS && !clients.contains_key(&key) {
+            return;
+        }
+        let new = Lesson { limit: Duration::MAX, until: now, times: Vec::new() };
+        let lesson = clients.entry(key).or_insert(new);
+        if lesson.until <= now || limit < lesson.limit {
+            lesson.limit = limit;
+            warn!(
+                client = client.name,
+                "the client gave up a call after {}; from now on it is answered within {}",
+                seconds(age),
+                seconds(limit)
+            );
+        }
+        lesson.until = now + KEPT;
+        if lesson.times.len() == TIMES {
+            lesson.times.remove(0);
+        }
+        lesson.times.push(age);
+        self.any.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the reason of a `notifications/cancelled` speaks of a time-out. The words are those
+/// that the SDKs use.
+pub fn says_time_out(reason: &str) -> bool {
+    const WORDS: [&str; 6] =
+        ["timed out", "timeout", "time out", "time-out", "deadline exceeded", "-32001"];
+    let reason = reason.to_lowercase();
+    WORDS.iter().any(|word| reason.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reasons_of_the_sdks_are_told_from_a_users_cancel_s6() {
+        for reason in [
+            "McpError: MCP error -32001: Request timed out",
+            "SdkError: Request timed out",
+            "request timeout",
+            "TimeoutError: The operation was aborted due to timeout",
+            "context deadline exceeded",
+            "Timed out after 5s",
+        ] {
+            assert!(says_time_out(reason), "{reason}");
+        }
+        for reason in ["AbortError: This operation was aborted", "user pressed stop", ""] {
+            assert!(!says_time_out(reason), "{reason}");
+        }
+    }
+}

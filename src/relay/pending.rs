@@ -1,0 +1,222 @@
+//! Requests of the client that the server has not answered, and the names they go by inside.
+//!
+//! Ids and tokens pass as they are; one is renamed only where it would collide with another that
+//! is still in use: a client may reuse the id of a call that went to the background (DESIGN §2).
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+
+use crate::downstream::reply::Reply;
+use crate::rpc::message::Id;
+
+use super::call::Call;
+use super::deadlines::Slot;
+use super::lists::ListKey;
+use super::revival::Step;
+
+/// Own ids start here: numbers that every server's id type can hold, rarely used by clients.
+const OWN_IDS: i64 = 1_000_000_001;
+
+/// Who waits for an answer.
+#[derive(Debug, Clone)]
+pub struct Asker {
+    /// the id as the client wrote it, raw JSON
+    pub id: Box<str>,
+    pub reply: Reply,
+}
+
+impl Asker {
+    pub fn key(&self) -> Option<Id> {
+        Id::parse(&self.id)
+    }
+}
+
+/// A progress token in use.
+#[derive(Debug)]
+pub struct Token {
+    /// as the server knows it
+    pub inside: Id,
+    /// as the client wrote it, raw JSON; `None`: progress does not go to the client
+    pub outside: Option<Box<str>>,
+}
+
+/// A request that the server has to answer.
+#[derive(Debug)]
+pub struct Pending {
+    /// `None`: nobody waits (any more)
+    pub asker: Option<Asker>,
+    /// the server knows it by another id than the client
+    pub renamed: bool,
+    pub token: Option<Token>,
+    pub what: What,
+}
+
+impl Pending {
+    /// A request of our own.
+    pub fn own(what: What) -> Self {
+        Pending { asker: None, renamed: false, token: None, what }
+    }
+
+    /// Not lost with the server: a call that still waits in line, and a subscription, which is
+    /// sent again to the next one.
+    pub fn survives_the_server(&self) -> bool {
+        match &self.what {
+            What::Call(call) => call.is_in_line(),
+            What::Listen { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// What the answer means to us.
+#[derive(Debug)]
+pub enum What {
+    /// `tools/call`
+    Call(Box<Call>),
+    /// `initialize`
+    Initialize,
+    /// `server/discover`
+    Discover,
+    /// a list that may be repeated from memory (§1.1.5)
+    List { key: ListKey, repeat: Option<Slot> },
+    /// `subscriptions/listen`, with its text, to be sent again to a new server
+    Listen { line: Bytes, acknowledged: bool },
+    /// anything else
+    Plain,
+    /// a page of the tools, asked for by ourselves
+    Catalog,
+    /// a step of the handshake with a server that was started again
+    Revival(Step),
+}
+
+/// The requests by the id that the server knows.
+#[derive(Default)]
+pub struct Pendings {
+    by_id: HashMap<Id, Pending>,
+    /// client's id to the server's, where they differ
+    renamed: HashMap<Id, Id>,
+    tokens: HashMap<Id, Id>,
+    last_own: i64,
+    calls: usize,
+}
+
+impl Pendings {
+    /// The id under which a request of the client goes to the server: its own unless that is in
+    /// use.
+    pub fn inside_id(&mut self, outside: &Id) -> Id {
+        if self.by_id.contains_key(outside) { self.own_id() } else { outside.clone() }
+    }
+
+    /// The token under which progress is asked for inside.
+    pub fn inside_token(&mut self, outside: &Id) -> Id {
+        if self.tokens.contains_key(outside) { self.own_id() } else { outside.clone() }
+    }
+
+    /// An id or token of our own.
+    pub fn own_id(&mut self) -> Id {
+        loop {
+            self.last_own += 1;
+            let id = Id::Number(OWN_IDS + self.last_own);
+            if !self.by_id.contains_key(&id) && !self.tokens.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    pub fn insert(&mut self, inside: Id, pending: Pending) {
+        if let (true, Some(asker)) = (pending.renamed, &pending.asker)
+            && let Some(outside) = asker.key()
+        {
+            self.renamed.insert(outside, inside.clone());
+        }
+        if let Some(token) = &pending.token {
+            self.tokens.insert(token.inside.clone(), inside.clone());
+        }
+        self.calls += usize::from(matches!(pending.what, What::Call(_)));
+        self.by_id.insert(inside, pending);
+    }
+
+    pub fn get_mut(&mut self, inside: &Id) -> Option<&mut Pending> {
+        self.by_id.get_mut(inside)
+    }
+
+    pub fn get(&self, inside: &Id) -> Option<&Pending> {
+        self.by_id.get(inside)
+    }
+
+    pub fn remove(&mut self, inside: &Id) -> Option<Pending> {
+        let mut pending = self.by_id.remove(inside)?;
+        self.calls -= usize::from(matches!(pending.what, What::Call(_)));
+        if let Some(token) = &pending.token {
+            self.tokens.remove(&token.inside);
+        }
+        let asker = pending.asker.take();
+        self.forget_name(pending.renamed, asker.as_ref(), inside);
+        pending.asker = asker;
+        Some(pending)
+    }
+
+    /// Takes the asker out: nobody waits any more, and progress stays inside.
+    pub fn detach(&mut self, inside: &Id) -> Option<Asker> {
+        let pending = self.by_id.get_mut(inside)?;
+        let asker = pending.asker.take();
+        let renamed = pending.renamed;
+        if let Some(token) = &mut pending.token {
+            token.outside = None;
+        }
+        self.forget_name(renamed, asker.as_ref(), inside);
+        asker
+    }
+
+    fn forget_name(&mut self, renamed: bool, asker: Option<&Asker>, inside: &Id) {
+        if renamed
+            && let Some(outside) = asker.and_then(Asker::key)
+            && self.renamed.get(&outside) == Some(inside)
+        {
+            self.renamed.remove(&outside);
+        }
+    }
+
+    /// The server's id of the request that a client still waits for under this id.
+    pub fn asked_as(&self, outside: &Id) -> Option<Id> {
+        if let Some(inside) = self.renamed.get(outside) {
+            return Some(inside.clone());
+        }
+        let pending = self.by_id.get(outside)?;
+        (!pending.renamed && pending.asker.is_some()).then(|| outside.clone())
+    }
+
+    /// Whether any request goes by another id inside.
+    pub fn any_renamed(&self) -> bool {
+        !self.renamed.is_empty()
+    }
+
+    /// Whether the server knows a request by this id.
+    pub fn contains(&self, inside: &Id) -> bool {
+        self.by_id.contains_key(inside)
+    }
+
+    /// The request that a progress token belongs to.
+    pub fn by_token(&mut self, token: &Id) -> Option<&mut Pending> {
+        self.by_id.get_mut(self.tokens.get(token)?)
+    }
+
+    /// Calls that the server has, or that wait for it.
+    pub fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// Whether a client waits for anything.
+    pub fn any_asked(&self) -> bool {
+        self.by_id.values().any(|pending| pending.asker.is_some())
+    }
+
+    pub fn ids(&self) -> Vec<Id> {
+        self.by_id.keys().cloned().collect()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&Id, &Pending)> {
+        self.by_id.iter()
+    }
+}

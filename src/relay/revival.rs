@@ -1,0 +1,163 @@
+//! What a server that was started anew is told, so that it stands where the old one stood
+//! (CONTRACT §9): the client's own `initialize`, its log level, its subscriptions.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::rpc::message::{Envelope, Id};
+use crate::rpc::object::Members;
+use crate::rpc::splice::with_id;
+
+use super::lists::{ListKey, ListKind};
+use super::pending::{Pending, What};
+use super::session::{Due, Session, State, request_line};
+
+/// Subscriptions remembered, at the most.
+const SUBSCRIPTIONS: usize = 10_000;
+
+/// What the client has set so far.
+#[derive(Default)]
+pub struct Settings {
+    /// raw `params` of `initialize`
+    initialize: Option<Box<str>>,
+    /// the line of `notifications/initialized`
+    initialized: Option<Bytes>,
+    /// raw `params` of the last `logging/setLevel`
+    log_level: Option<Box<str>>,
+    /// raw `params` of `resources/subscribe`, by raw uri
+    subscriptions: BTreeMap<Box<str>, Box<str>>,
+}
+
+/// A step of the handshake that waits for the server's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    Initialize,
+    /// a setting that was repeated; its answer says nothing new
+    Setting,
+    /// a list that may have changed
+    Relist(ListKey),
+}
+
+impl Settings {
+    /// Notes what a message of the client sets.
+    pub fn note(&mut self, method: &str, line: &Bytes, envelope: &Envelope) {
+        let params = envelope.params.unwrap_or("{}");
+        let uri = || Members::parse(params).and_then(|members| members.get("uri"));
+        match method {
+            "initialize" => self.initialize = Some(params.into()),
+            "notifications/initialized" => self.initialized = Some(crate::rpc::lines::keep(line)),
+            "logging/setLevel" => self.log_level = Some(params.into()),
+            "resources/subscribe" if self.subscriptions.len() < SUBSCRIPTIONS => {
+                if let Some(uri) = uri() {
+                    self.subscriptions.insert(uri.into(), params.into());
+                }
+            }
+            "resources/unsubscribe" => {
+                if let Some(uri) = uri() {
+                    self.subscriptions.remove(uri);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Session {
+    /// A server was started for a message that waits: begins its handshake.
+    pub(super) fn revive(&self, state: &mut State) {
+        match state.settings.initialize.clone() {
+            // The modern era has no handshake.
+            None => self.revived(state),
+            Some(params) => {
+                let id = self.ask(state, Step::Initialize, "initialize", Some(&params));
+                let at = Instant::now() + self.config.upstream.start_timeout;
+                self.add_deadline(state, at, Due::Handshake(id));
+            }
+        }
+    }
+
+    fn ask(&self, state: &mut State, step: Step, method: &str, params: Option<&str>) -> Id {
+        let id = state.pending.own_id();
+        state.pending.insert(id.clone(), Pending::own(What::Revival(step)));
+        self.upstream.send_first(&request_line(&id, method, params));
+        id
+    }
+
+    /// The answer to a step of the handshake.
+    pub(super) fn step_done(&self, state: &mut State, step: Step, envelope: &Envelope) {
+        match step {
+            Step::Initialize if envelope.error.is_some() => {
+                warn!("the server, started again, refused the client's initialize");
+                self.upstream.give_up();
+            }
+            Step::Initialize => self.revived(state),
+            Step::Setting => {}
+            Step::Relist(key) => {
+                if let Some(result) = envelope.result
+                    && state.lists.differs(&key, result)
+                {
+                    self.announce_change(state, key.kind);
+                }
+            }
+        }
+    }
+
+    fn revived(&self, state: &mut State) {
+        if let Some(line) = &state.settings.initialized {
+            self.upstream.send_first(line);
+        }
+        if let Some(params) = state.settings.log_level.clone() {
+            self.ask(state, Step::Setting, "logging/setLevel", Some(&params));
+        }
+        for params in state.settings.subscriptions.values().cloned().collect::<Vec<_>>() {
+            self.ask(state, Step::Setting, "resources/subscribe", Some(&params));
+        }
+        self.listen_again(state);
+        if state.settings.initialize.is_some() {
+            self.compare_lists(state);
+        }
+        self.upstream.ready();
+    }
+
+    /// Modern subscriptions are open requests; they are sent again under their ids.
+    fn listen_again(&self, state: &State) {
+        for (id, pending) in state.pending.iter() {
+            if let What::Listen { line, .. } = &pending.what {
+                self.upstream.send_first(&relabelled(line, id));
+            }
+        }
+    }
+
+    /// Asks again for the lists that the client knows: if one differs, the client is told.
+    fn compare_lists(&self, state: &mut State) {
+        state.changed.clear();
+        for key in state.lists.keys() {
+            let params = key.cursor.as_ref().map(|cursor| format!(r#"{{"cursor":{cursor}}}"#));
+            let method = key.kind.method();
+            self.ask(state, Step::Relist(key), method, params.as_deref());
+        }
+    }
+
+    fn announce_change(&self, state: &mut State, kind: ListKind) {
+        // Several pages may differ; the client is told once.
+        if !state.changed.contains(&kind) {
+            state.changed.push(kind);
+            let line = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, kind.changed());
+            self.client.push(&line.into());
+        }
+    }
+}
+
+/// A request under the id that the server knows it by.
+fn relabelled(line: &Bytes, id: &Id) -> Bytes {
+    let text = String::from_utf8_lossy(line);
+    match Envelope::parse(&text).ok().and_then(|envelope| envelope.id) {
+        Some(old) if Id::parse(old).as_ref() != Some(id) => {
+            with_id(&text, old, &id.to_json()).into()
+        }
+        _ => line.clone(),
+    }
+}

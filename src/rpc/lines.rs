@@ -1,0 +1,190 @@
+//! Messages as lines: cutting a byte stream at line ends with a bound on memory (CONTRACT §9).
+
+use std::io;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What the reader asks for at once; longer lines make it ask for more.
+const READ: usize = 64 << 10;
+/// How much of each end of an overlong line is kept, so that its id can still be found.
+const KEPT: usize = 4 << 10;
+
+/// One line without its line end.
+#[derive(Debug, PartialEq)]
+pub enum Line {
+    /// a whole line
+    Whole(Bytes),
+    /// a line above the limit, thrown away but for its two ends
+    TooLong { head: Bytes, tail: Bytes, length: u64 },
+}
+
+/// Cuts lines out of a byte stream. No byte is scanned twice, and no more than the limit is kept.
+pub struct Lines {
+    buffer: BytesMut,
+    scanned: usize,
+    limit: usize,
+    skipping: Option<Skipped>,
+    at_start: bool,
+}
+
+struct Skipped {
+    head: Bytes,
+    tail: BytesMut,
+    length: u64,
+}
+
+impl Lines {
+    /// `limit`: the longest line in bytes (`max_message`).
+    pub fn new(limit: usize) -> Self {
+        Self { buffer: BytesMut::new(), scanned: 0, limit, skipping: None, at_start: true }
+    }
+
+    /// Reads what is there, waiting for the first byte. 0 is the end of the stream.
+    pub async fn fill(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
+        self.buffer.reserve(READ.max(self.buffer.len().min(self.limit)));
+        from.read_buf(&mut self.buffer).await
+    }
+
+    /// The next line that is complete. Empty lines are passed over.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let Some(found) = memchr(&self.buffer[self.scanned..]) else {
+                self.scanned = self.buffer.len();
+                self.bound();
+                return None;
+            };
+            let end = self.scanned + found;
+            let mut line = self.buffer.split_to(end + 1);
+            line.truncate(end);
+            self.scanned = 0;
+            if line.len() > READ && self.buffer.is_empty() {
+                // A long line grew the buffer; what is left of it must not be held for ever.
+                self.buffer = BytesMut::new();
+            }
+            if let Some(skipped) = self.skipping.take() {
+                return Some(skipped.finish(line));
+            }
+            if line.len() > self.limit {
+                return Some(Skipped::begin(line.freeze()).finish(BytesMut::new()));
+            }
+            let line = self.trim(line.freeze());
+            if !line.is_empty() {
+                return Some(Line::Whole(line));
+            }
+        }
+    }
+
+    /// The rest at the end of the stream: a last line without a line end.
+    pub fn last_line(&mut self) -> Option<Line> {
+        let rest = self.buffer.split();
+        self.scanned = 0;
+        if let Some(skipped) = self.skipping.take() {
+            return Some(skipped.finish(rest));
+        }
+        let line = self.trim(rest.freeze());
+        (!line.is_empty()).then_some(Line::Whole(line))
+    }
+
+    /// Gives up on a line that outgrew the limit.
+    fn bound(&mut self) {
+        match &mut self.skipping {
+            Some(skipped) => {
+                skipped.add(&self.buffer);
+                self.buffer.clear();
+                self.scanned = 0;
+            }
+            None if self.buffer.len() > self.limit => {
+                let begun = std::mem::take(&mut self.buffer).freeze();
+                self.skipping = Some(Skipped::begin(begun));
+                self.scanned = 0;
+            }
+            None => {}
+        }
+    }
+
+    fn trim(&mut self, mut line: Bytes) -> Bytes {
+        const BOM: &[u8] = b"\xEF\xBB\xBF";
+        if std::mem::take(&mut self.at_start) && line.starts_with(BOM) {
+            line = line.slice(BOM.len()..);
+        }
+        let kept = line.trim_ascii();
+        if kept.len() == line.len() { line } else { line.slice_ref(kept) }
+    }
+}
+
+impl Skipped {
+    fn begin(line: Bytes) -> Self {
+        let head = Bytes::copy_from_slice(&line[..KEPT.min(line.len())]);
+        let mut skipped = Skipped { head, tail: BytesMut::new(), length: 0 };
+        skipped.add(&line);
+        skipped
+    }
+
+    fn add(&mut self, more: &[u8]) {
+        self.length += more.len() as u64;
+        self.tail.extend_from_slice(&more[more.len().saturating_sub(KEPT)..]);
+        if self.tail.len() > KEPT {
+            let _ = self.tail.split_to(self.tail.len() - KEPT);
+        }
+    }
+
+    fn finish(mut self, rest: BytesMut) -> Line {
+        self.add(&rest);
+        Line::TooLong { head: self.head, tail: self.tail.freeze(), length: self.length }
+    }
+}
+
+fn memchr(bytes: &[u8]) -> Option<usize> {
+    memchr::memchr(b'\n', bytes)
+}
+
+/// A message kept for longer than its turn: a small one is copied, so that it does not hold the
+/// whole read buffer that it is a slice of.
+pub fn keep(bytes: &Bytes) -> Bytes {
+    if bytes.len() < READ / 2 { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn cut(limit: usize, chunks: &[&[u8]]) -> Vec<Line> {
+        let mut lines = Lines::new(limit);
+        let mut out = Vec::new();
+        for mut chunk in chunks.iter().copied() {
+            while lines.fill(&mut chunk).await.unwrap() > 0 {
+                while let Some(line) = lines.next_line() {
+                    out.push(line);
+                }
+            }
+        }
+        out.extend(lines.last_line());
+        out
+    }
+
+    fn whole(text: &str) -> Line {
+        Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[tokio::test]
+    async fn crlf_bom_single_bytes_and_a_last_line_s9() {
+        let chunks: &[&[u8]] = &[b"\xEF\xBB\xBFa\r\n", b"\n", b"b", b"c", b"\n", b"end"];
+        assert_eq!(cut(100, chunks).await, [whole("a"), whole("bc"), whole("end")]);
+    }
+
+    #[tokio::test]
+    async fn c32_a_line_above_the_limit_is_dropped_and_the_next_one_read() {
+        let long = vec![b'x'; 50_000];
+        let mut stream = b"{\"id\":1".to_vec();
+        for _ in 0..10 {
+            stream.extend_from_slice(&long);
+        }
+        stream.extend_from_slice(b"end}\ngood\n");
+        let lines = cut(1000, &[&stream]).await;
+        let Line::TooLong { head, tail, length } = &lines[0] else { panic!("{lines:?}") };
+        assert!(head.starts_with(b"{\"id\":1") && tail.ends_with(b"end}"));
+        assert_eq!(*length, 500_011);
+        assert_eq!(lines[1], whole("good"));
+    }
+}

@@ -1,0 +1,76 @@
+//! The `params` of a request, one level deep, and its `_meta`.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::message::{Id, string};
+use super::object::Members;
+use super::splice::ANSWER_WITHIN;
+
+/// Members of modern requests' `_meta` (2026-07-28).
+const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+
+/// Parsed `params`; empty where there are none, or where they are no object.
+#[derive(Default)]
+pub struct Params<'a> {
+    members: Members<'a>,
+    meta: Members<'a>,
+}
+
+impl<'a> Params<'a> {
+    /// From the raw text.
+    pub fn parse(raw: Option<&'a str>) -> Self {
+        let members = raw.and_then(Members::parse).unwrap_or_default();
+        let meta = members.object("_meta").unwrap_or_default();
+        Params { members, meta }
+    }
+
+    /// A member as raw JSON.
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        self.members.get(key)
+    }
+
+    /// A member that is a string.
+    pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.members.text(key)
+    }
+
+    /// The raw progress token that the sender asks progress under.
+    pub fn progress_token(&self) -> Option<&'a str> {
+        self.meta.get("progressToken").filter(|raw| Id::parse(raw).is_some())
+    }
+
+    /// The revision that a modern request names; `None` in the legacy era.
+    pub fn protocol_version(&self) -> Option<Cow<'a, str>> {
+        self.meta.get(PROTOCOL_VERSION).and_then(string)
+    }
+
+    /// The raw `clientInfo` of a modern request.
+    pub fn client_info(&self) -> Option<&'a str> {
+        self.meta.get(CLIENT_INFO)
+    }
+
+    /// Whether the caller asks for a budget of its own.
+    pub fn has_wish(&self) -> bool {
+        self.meta.get(ANSWER_WITHIN).is_some()
+    }
+
+    /// The budget that the caller asks for in seconds (CONTRACT §4.1); `None` where it is no
+    /// number that is at least 0.
+    pub fn wish(&self) -> Option<Duration> {
+        let raw = self.meta.get(ANSWER_WITHIN)?;
+        let seconds: f64 = string(raw).unwrap_or(Cow::Borrowed(raw)).trim().parse().ok()?;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+}
+
+/// The `_meta` that our own requests to a modern server need.
+pub fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
+    serde_json::json!({
+        PROTOCOL_VERSION: protocol,
+        CLIENT_INFO: { "name": name, "version": version },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+    .to_string()
+}

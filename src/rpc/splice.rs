@@ -1,0 +1,214 @@
+//! All edits of messages. Each is a splice of a byte range and is named after the line of
+//! CONTRACT §1.1 that allows it; what no edit names stays the bytes that came in.
+
+use std::ops::Range;
+
+use super::message::{Envelope, quoted};
+use super::object::Members;
+
+/// A set of replacements in one text. Ranges must not overlap.
+#[derive(Default)]
+pub struct Edits(Vec<(Range<usize>, String)>);
+
+impl Edits {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Replaces `part`, a slice of `text`.
+    pub fn replace(&mut self, text: &str, part: &str, with: impl Into<String>) {
+        self.0.push((span(text, part), with.into()));
+    }
+
+    /// Adds a member at the end of `object`, a slice of `text` that is a JSON object.
+    pub fn add_member(&mut self, text: &str, object: &str, key: &str, value: &str) {
+        let end = span(text, object).end - 1;
+        let comma = if Members::parse(object).is_none_or(|m| m.is_empty()) { "" } else { "," };
+        self.0.push((end..end, format!("{comma}{}:{value}", quoted(key))));
+    }
+
+    /// Takes the member at `index` out of an object, with the comma that belonged to it.
+    pub fn remove_member(&mut self, text: &str, members: &Members, index: usize) {
+        let start = span(text, members.at(index).key).start;
+        let end = span(text, members.at(index).value).end;
+        let range = if index + 1 < members.len() {
+            start..span(text, members.at(index + 1).key).start
+        } else if index > 0 {
+            span(text, members.at(index - 1).value).end..end
+        } else {
+            start..end
+        };
+        self.0.push((range, String::new()));
+    }
+
+    /// Inserts `with` right before the end of `array`, a slice of `text` that is a JSON array.
+    pub fn append_elements(&mut self, text: &str, array: &str, with: &str) {
+        let end = span(text, array).end - 1;
+        let comma = if array[1..array.len() - 1].trim().is_empty() { "" } else { "," };
+        self.0.push((end..end, format!("{comma}{with}")));
+    }
+
+    /// The text with all replacements made.
+    pub fn apply(mut self, text: &str) -> String {
+        self.0.sort_by_key(|(range, _)| (range.start, range.end));
+        let grown: usize = self.0.iter().map(|(_, with)| with.len()).sum();
+        let mut out = String::with_capacity(text.len() + grown);
+        let mut at = 0;
+        for (range, with) in &self.0 {
+            // Two edits that remove neighbours may share a comma.
+            out.push_str(&text[at.min(range.start)..range.start][..]);
+            out.push_str(with);
+            at = at.max(range.end);
+        }
+        out.push_str(&text[at..]);
+        out
+    }
+}
+
+/// Where `part` stands in `text`; `part` must be a slice of it.
+pub fn span(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    debug_assert!(start + part.len() <= text.len());
+    start..start + part.len()
+}
+
+/// §1.1.1: the id renamed, or restored.
+pub fn with_id(text: &str, id: &str, with: &str) -> String {
+    let mut edits = Edits::new();
+    edits.replace(text, id, with);
+    edits.apply(text)
+}
+
+/// §1.1.4: the budget that the caller asked for is ours; it is taken out of `_meta`.
+pub const ANSWER_WITHIN: &str = "unhurry/answer_within";
+
+/// §1.1.2: the key under which the schema of a deferrable tool is kept.
+pub const OUTPUT_SCHEMA: &str = "unhurry/outputSchema";
+
+/// §4.2: the key under which every answer about a job has its status.
+pub const JOB: &str = "unhurry/job";
+
+/// What becomes of a request's `_meta` on its way to the server.
+#[derive(Default)]
+pub struct MetaEdit<'a> {
+    /// §1.1.4: take out `unhurry/answer_within`
+    pub drop_answer_within: bool,
+    /// §1.1.1, §1.1.4: the progress token to put in, as raw JSON
+    pub token: Option<&'a str>,
+}
+
+/// §1.1.4: edits of `params._meta` of a request, given the envelope parsed from `text`.
+pub fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, change: &MetaEdit) {
+    let Some(params) = envelope.params else {
+        if let Some(token) = change.token {
+            edits.add_member(
+                text,
+                text,
+                "params",
+                &format!(r#"{{"_meta":{{"progressToken":{token}}}}}"#),
+            );
+        }
+        return;
+    };
+    let Some(members) = Members::parse(params) else { return };
+    let Some(meta_text) = members.get("_meta") else {
+        if let Some(token) = change.token {
+            edits.add_member(text, params, "_meta", &format!(r#"{{"progressToken":{token}}}"#));
+        }
+        return;
+    };
+    let Some(meta) = Members::parse(meta_text) else { return };
+    if change.drop_answer_within
+        && let Some(at) = meta.position(ANSWER_WITHIN)
+    {
+        edits.remove_member(text, &meta, at);
+    }
+    match (change.token, meta.get("progressToken")) {
+        (Some(token), Some(old)) => edits.replace(text, old, token),
+        (Some(token), None) if change.drop_answer_within && meta.len() == 1 => {
+            let end = span(text, meta_text).end - 1;
+            edits.0.push((end..end, format!("\"progressToken\":{token}")));
+        }
+        (Some(token), None) => edits.add_member(text, meta_text, "progressToken", token),
+        (None, _) => {}
+    }
+}
+
+/// §5.1: a result with `_meta["unhurry/job"]`, nothing else changed. `job` is raw JSON.
+pub fn with_job(result: &str, job: &str) -> String {
+    let mut edits = Edits::new();
+    let Some(members) = Members::parse(result) else { return result.to_owned() };
+    match members.get("_meta") {
+        None => edits.add_member(result, result, "_meta", &format!("{{{}:{job}}}", quoted(JOB))),
+        Some(meta) => match Members::parse(meta) {
+            Some(inside) => match inside.get(JOB) {
+                Some(old) => edits.replace(result, old, job),
+                None => edits.add_member(result, meta, JOB, job),
+            },
+            // `_meta` that is no object is invalid, and not ours to mend.
+            None => {}
+        },
+    }
+    edits.apply(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(text: &str, change: MetaEdit) -> String {
+        let envelope = Envelope::parse(text).unwrap();
+        let mut edits = Edits::new();
+        edit_meta(&mut edits, text, &envelope, &change);
+        edits.apply(text)
+    }
+
+    #[test]
+    fn answer_within_is_taken_out_and_nothing_else_s1_1_4() {
+        let drop = || MetaEdit { drop_answer_within: true, token: None };
+        let text = r#"{"params":{"_meta":{ "unhurry/answer_within" : 1 }}}"#;
+        assert_eq!(meta(text, drop()), r#"{"params":{"_meta":{  }}}"#);
+        let text = r#"{"params":{"_meta":{"a":1.10,"unhurry/answer_within":1,"b":2}}}"#;
+        assert_eq!(meta(text, drop()), r#"{"params":{"_meta":{"a":1.10,"b":2}}}"#);
+        let text = r#"{"params":{"_meta":{"a":1.10 , "unhurry/answer_within":1}}}"#;
+        assert_eq!(meta(text, drop()), r#"{"params":{"_meta":{"a":1.10}}}"#);
+    }
+
+    #[test]
+    fn a_token_is_put_in_wherever_there_is_none_s1_1_4() {
+        let with = |drop| MetaEdit { drop_answer_within: drop, token: Some("\"t\"") };
+        assert_eq!(
+            meta(r#"{"method":"x"}"#, with(false)),
+            r#"{"method":"x","params":{"_meta":{"progressToken":"t"}}}"#
+        );
+        assert_eq!(
+            meta(r#"{"params":{}}"#, with(false)),
+            r#"{"params":{"_meta":{"progressToken":"t"}}}"#
+        );
+        assert_eq!(
+            meta(r#"{"params":{"_meta":{"unhurry/answer_within":1}}}"#, with(true)),
+            r#"{"params":{"_meta":{"progressToken":"t"}}}"#
+        );
+        assert_eq!(
+            meta(
+                r#"{"params":{"_meta":{"progressToken":7,"unhurry/answer_within":1}}}"#,
+                with(true)
+            ),
+            r#"{"params":{"_meta":{"progressToken":"t"}}}"#
+        );
+    }
+
+    #[test]
+    fn the_job_is_added_to_meta_and_nothing_else_s5_1() {
+        assert_eq!(with_job(r#"{"a":1e400}"#, "1"), r#"{"a":1e400,"_meta":{"unhurry/job":1}}"#);
+        assert_eq!(with_job(r#"{}"#, "1"), r#"{"_meta":{"unhurry/job":1}}"#);
+        assert_eq!(
+            with_job(r#"{"_meta":{"x":-0}, "b":2}"#, "1"),
+            r#"{"_meta":{"x":-0,"unhurry/job":1}, "b":2}"#
+        );
+    }
+}

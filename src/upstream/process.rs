@@ -1,0 +1,122 @@
+//! A child process and everything it starts, as one thing that can be ended.
+//!
+//! The seam between systems: a process group on Unix, a job object on Windows.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+
+use crate::config;
+
+/// The environment that a child starts with.
+pub type Environment = Vec<(OsString, OsString)>;
+
+/// A running child with its group.
+pub struct Process {
+    child: Box<dyn ChildWrapper>,
+    pub id: u32,
+}
+
+/// The three ends of a child's pipes.
+pub struct Pipes {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+    pub stderr: ChildStderr,
+}
+
+/// A command that can't be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the server: {program:?}: {source} (PATH={path})")]
+pub struct SpawnError {
+    program: String,
+    path: String,
+    source: io::Error,
+}
+
+impl Process {
+    /// Starts the server's command in a group of its own. `inherited` is our environment; names
+    /// that begin with `UNHURRY_` are not handed on (CONTRACT §2).
+    pub fn spawn(
+        command: &config::Command,
+        inherited: &Environment,
+    ) -> Result<(Process, Pipes), SpawnError> {
+        let own = inherited.iter().filter(|(name, _)| !is_ours(name));
+        let mut builder = Command::new(&command.program);
+        builder.args(&command.args).env_clear();
+        builder.envs(own.map(|(name, value)| (name, value)));
+        builder.envs(command.env.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &command.cwd {
+            builder.current_dir(directory);
+        }
+        builder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        grouped(builder).map_err(|source| SpawnError {
+            program: command.program.clone(),
+            path: path_of(command, inherited),
+            source,
+        })
+    }
+
+    /// Waits for the exit of the child itself.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Asks the group to end (SIGTERM); on Windows it is ended.
+    pub fn terminate(&mut self) {
+        #[cfg(unix)]
+        let _ = self.child.signal(nix::sys::signal::Signal::SIGTERM as i32);
+        #[cfg(not(unix))]
+        let _ = self.child.start_kill();
+    }
+
+    /// Ends the group.
+    pub fn kill(&mut self) {
+        let _ = self.child.start_kill();
+    }
+}
+
+fn grouped(builder: Command) -> io::Result<(Process, Pipes)> {
+    let mut wrap = CommandWrap::from(builder);
+    #[cfg(unix)]
+    wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
+    #[cfg(windows)]
+    wrap.wrap(process_wrap::tokio::KillOnDrop).wrap(process_wrap::tokio::JobObject);
+    let mut child = wrap.spawn()?;
+    let pipes = Pipes {
+        stdin: child.stdin().take().expect("piped above"),
+        stdout: child.stdout().take().expect("piped above"),
+        stderr: child.stderr().take().expect("piped above"),
+    };
+    widen(&pipes.stdin);
+    widen(&pipes.stdout);
+    let id = child.id().expect("not waited for yet");
+    Ok((Process { child, id }, pipes))
+}
+
+/// Gives a pipe more room, so that large messages need fewer turns; no matter if it can't be had.
+#[cfg(target_os = "linux")]
+pub fn widen(pipe: &impl std::os::fd::AsFd) {
+    use nix::fcntl::{FcntlArg, fcntl};
+    const ROOM: i32 = 256 << 10;
+    let _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(ROOM));
+}
+
+/// Pipes have one size here.
+#[cfg(not(target_os = "linux"))]
+pub fn widen<T>(_pipe: &T) {}
+
+fn is_ours(name: &OsString) -> bool {
+    name.to_string_lossy().starts_with("UNHURRY_")
+}
+
+fn path_of(command: &config::Command, inherited: &Environment) -> String {
+    let configured = command.env.iter().rev().find(|(name, _)| name == "PATH");
+    let inherited = || inherited.iter().find(|(name, _)| name == "PATH");
+    match configured {
+        Some((_, path)) => path.clone(),
+        None => inherited().map(|(_, p)| p.to_string_lossy().into_owned()).unwrap_or_default(),
+    }
+}

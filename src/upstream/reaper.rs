@@ -1,0 +1,114 @@
+//! No process remains, whatever way the proxy ends (CONTRACT §9).
+//!
+//! The reaper is this same program in a small role: it holds the reading end of a pipe. The proxy
+//! writes the groups it starts and ends to it. When the pipe closes, by a clean end or by
+//! `kill -9`, the reaper ends the groups that are left. On Windows the job object does all that.
+
+use std::io;
+use std::sync::Mutex;
+
+/// The argument that makes this program a reaper.
+pub const ROLE: &str = "__reaper";
+
+/// The proxy's hold on its reaper. Dropping it ends whatever is still noted.
+#[derive(Default)]
+pub struct Reaper {
+    pipe: Mutex<Option<std::process::ChildStdin>>,
+}
+
+impl Reaper {
+    /// Notes a group that must not outlive us.
+    pub fn watch(&self, group: u32) -> io::Result<()> {
+        self.tell(&format!("+{group}\n"))
+    }
+
+    /// The group has ended.
+    pub fn forget(&self, group: u32) {
+        let _ = self.tell(&format!("-{group}\n"));
+    }
+
+    #[cfg(unix)]
+    fn tell(&self, line: &str) -> io::Result<()> {
+        use std::io::Write;
+        let mut pipe = self.pipe.lock().expect("no panic while the pipe is held");
+        if pipe.is_none() {
+            *pipe = Some(unix::start()?);
+        }
+        pipe.as_mut().expect("started above").write_all(line.as_bytes())
+    }
+
+    #[cfg(not(unix))]
+    fn tell(&self, _line: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The reaper's whole life: reads until the pipe closes, then ends what is left.
+pub fn run() {
+    #[cfg(unix)]
+    unix::run();
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::collections::BTreeSet;
+    use std::io::{self, BufRead};
+    use std::os::unix::process::CommandExt;
+    use std::process::{ChildStdin, Command, Stdio};
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use nix::sys::signal::{Signal, killpg};
+    use nix::unistd::Pid;
+
+    /// A server that lost its client gets this long to end by itself, and as long again after
+    /// SIGTERM.
+    const GRACE: Duration = Duration::from_millis(300);
+    const LOOK: Duration = Duration::from_millis(20);
+
+    /// A group of its own, so that a signal to ours spares it; no stdout or stderr, so that it
+    /// holds no pipe of the client open.
+    pub fn start() -> io::Result<ChildStdin> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg(super::ROLE)
+            .env_clear()
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(child.stdin.take().expect("piped above"))
+    }
+
+    pub fn run() {
+        let mut groups = BTreeSet::new();
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            let (sign, group) = line.split_at(1.min(line.len()));
+            match (sign, group.parse::<i32>()) {
+                ("+", Ok(group)) => groups.insert(group),
+                ("-", Ok(group)) => groups.remove(&group),
+                _ => continue,
+            };
+        }
+        end(&mut groups, None);
+        end(&mut groups, Some(Signal::SIGTERM));
+        for group in groups {
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+    }
+
+    /// Signals the groups, then waits until they are gone or the grace is over.
+    fn end(groups: &mut BTreeSet<i32>, signal: Option<Signal>) {
+        for group in groups.iter() {
+            let _ = killpg(Pid::from_raw(*group), signal);
+        }
+        let deadline = Instant::now() + GRACE;
+        loop {
+            groups.retain(|group| killpg(Pid::from_raw(*group), None).is_ok());
+            if groups.is_empty() || Instant::now() >= deadline {
+                return;
+            }
+            sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Keeps the server there: three states, and the rules for starting it anew (CONTRACT §9).
+//!
+//! ```text
+//!   Down ──(a message for the server)──► Starting ──(handshake done)──► Up
+//!    ▲                                       │                           │
+//!    └───────────────(it ended)──────────────┴───────────────────────────┘
+//! ```
+//! The first start goes straight to Up, since the client brings the handshake itself.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
+
+use crate::config::Command;
+use crate::logging::Stderr;
+use crate::rpc::outbox::Outbox;
+
+use super::child::Life;
+use super::process::{Environment, Process, SpawnError};
+use super::reaper::Reaper;
+use super::{End, Events};
+
+/// A server that lived so long was no failure.
+const SETTLED: Duration = Duration::from_secs(10);
+/// The shortest and the longest pause of a crash loop.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Bytes that may wait for a server that is starting.
+const QUEUED: usize = 8 << 20;
+
+/// What became of a message for the server.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// it is on its way
+    Sent,
+    /// it waits for a server that is starting
+    Waiting,
+    /// the server was started for it, and wants its handshake
+    Started,
+}
+
+/// Why the server can't take a message now: one sentence.
+#[derive(Debug)]
+pub struct Unavailable(pub String);
+
+/// One server, started as often as needed.
+pub struct Supervisor {
+    command: Command,
+    environment: Environment,
+    limit: usize,
+    stderr: Stderr,
+    client: Arc<Outbox>,
+    events: Weak<dyn Events>,
+    reaper: Reaper,
+    state: Mutex<State>,
+    /// the present life answered something
+    healthy: AtomicBool,
+    /// the first life said something
+    heard: AtomicBool,
+    /// fired at every change of state
+    changed: Notify,
+}
+
+enum State {
+    Down { failures: u32, not_before: Instant, cause: Arc<str> },
+    Starting { link: Link, queue: Vec<Bytes>, queued: usize, failures: u32 },
+    Up { link: Link, failures: u32 },
+    Stopped,
+}
+
+struct Link {
+    outbox: Arc<Outbox>,
+    stop: Arc<Notify>,
+    started: Instant,
+    first: bool,
+    /// joined by `stop`
+    task: JoinHandle<()>,
+}
+
+impl Supervisor {
+    /// Nothing is started yet. `client` is where the server's messages go: while it is full, the
+    /// server is not read.
+    pub fn new(
+        command: Command,
+        environment: Environment,
+        limit: usize,
+        stderr: Stderr,
+        client: Arc<Outbox>,
+        events: Weak<dyn Events>,
+    ) -> Arc<Self> {
+        Arc::new(Supervisor {
+            command,
+            environment,
+            limit,
+            stderr,
+            client,
+            events,
+            reaper: Reaper::default(),
+            state: Mutex::new(State::Stopped),
+            healthy: AtomicBool::new(false),
+            heard: AtomicBool::new(false),
+            changed: Notify::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while the state is held")
+    }
+
+    /// The first start.
+    pub fn start(self: &Arc<Self>) -> Result<(), SpawnError> {
+        let link = self.spawn(true)?;
+        *self.state() = State::Up { link, failures: 0 };
+        Ok(())
+    }
+
+    /// Sends a message that the server must get; starts it if it is down.
+    pub fn send(self: &Arc<Self>, message: &Bytes) -> Result<Delivery, Unavailable> {
+        let mut state = self.state();
+        match &mut *state {
+            State::Up { link, .. } => {
+                link.outbox.push(message);
+                Ok(Delivery::Sent)
+            }
+            State::Starting { queue, queued, .. } => {
+                *queued += message.len();
+                queue.push(message.clone());
+                Ok(Delivery::Waiting)
+            }
+            State::Down { failures, not_before, cause } => {
+                let wait = not_before.saturating_duration_since(Instant::now());
+                if !wait.is_zero() {
+                    return Err(Unavailable(format!(
+                        "{cause}. It ended {failures} times in a row and is started again in \
+                         {:.1} s at the earliest",
+                        wait.as_secs_f64()
+                    )));
+                }
+                let failures = *failures;
+                match self.spawn(false) {
+                    Ok(link) => {
+                        let (queue, queued) = (vec![message.clone()], message.len());
+                        *state = State::Starting { link, queue, queued, failures };
+                        Ok(Delivery::Started)
+                    }
+                    Err(error) => {
+                        let cause: Arc<str> = error.to_string().into();
+                        *state = down(failures + 1, cause.clone());
+                        Err(Unavailable(cause.to_string()))
+                    }
+                }
+            }
+            State::Stopped => Err(Unavailable("the proxy is ending".to_owned())),
+        }
+    }
+
+    /// Sends a message for which no server is started: what only a living one can use.
+    pub fn send_if_up(&self, message: &Bytes) {
+        match &mut *self.state() {
+            State::Up { link, .. } => drop(link.outbox.push(message)),
+            State::Starting { queue, queued, .. } => {
+                *queued += message.len();
+                queue.push(message.clone());
+            }
+            State::Down { .. } | State::Stopped => {}
+        }
+    }
+
+    /// Sends a part of the handshake to a server that is starting, ahead of what waits.
+    pub fn send_first(&self, message: &Bytes) {
+        if let State::Starting { link, .. } | State::Up { link, .. } = &*self.state() {
+            link.outbox.push(message);
+        }
+    }
+
+    /// The handshake is done: what waits is sent.
+    pub fn ready(&self) {
+        let mut state = self.state();
+        let taken = std::mem::replace(&mut *state, State::Stopped);
+        *state = match taken {
+            State::Starting { link, queue, failures, .. } => {
+                for message in &queue {
+                    link.outbox.push(message);
+                }
+                State::Up { link, failures }
+            }
+            other => other,
+        };
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Ends the present life; it counts as a failure.
+    pub fn give_up(&self) {
+        if let State::Starting { link, .. } | State::Up { link, .. } = &*self.state() {
+            link.stop.notify_one();
+        }
+    }
+
+    /// The server answered something: it is no crash loop.
+    pub fn healthy(&self) {
+        self.healthy.store(true, Ordering::Relaxed);
+    }
+
+    /// The server said something that is JSON-RPC.
+    pub fn heard(&self) {
+        self.heard.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_starting(&self) -> bool {
+        matches!(&*self.state(), State::Starting { .. })
+    }
+
+    /// Waits until there is room for more messages.
+    pub async fn room(&self) {
+        loop {
+            let changed = self.changed.notified();
+            let outbox = match &*self.state() {
+                State::Up { link, .. } => Some(link.outbox.clone()),
+                State::Starting { queued, .. } if *queued > QUEUED => None,
+                _ => return,
+            };
+            match outbox {
+                Some(outbox) => return outbox.room().await,
+                None => changed.await,
+            }
+        }
+    }
+
+    /// Ends the server, within 2.2 s: stdin closes, SIGTERM, SIGKILL to the group (§9).
+    pub async fn stop(&self) {
+        let taken = std::mem::replace(&mut *self.state(), State::Stopped);
+        if let State::Up { link, .. } | State::Starting { link, .. } = taken {
+            link.stop.notify_one();
+            let _ = link.task.await;
+        }
+    }
+
+    fn spawn(self: &Arc<Self>, first: bool) -> Result<Link, SpawnError> {
+        let (process, pipes) = Process::spawn(&self.command, &self.environment)?;
+        let group = process.id;
+        if let Err(error) = self.reaper.watch(group) {
+            warn!("no reaper, the server may outlive a kill -9 of the proxy: {error}");
+        }
+        if first {
+            info!(pid = group, "server started");
+        } else {
+            info!(pid = group, "server started again");
+        }
+        self.healthy.store(false, Ordering::Relaxed);
+        let outbox = Arc::new(Outbox::default());
+        let stop = Arc::new(Notify::new());
+        let events = self.events.upgrade();
+        let life = events.map(|events| Life {
+            process,
+            pipes,
+            outbox: outbox.clone(),
+            client: self.client.clone(),
+            events,
+            stop: stop.clone(),
+            stderr: self.stderr.clone(),
+            limit: self.limit,
+        });
+        let this = self.clone();
+        let task = tokio::spawn(async move {
+            let Some(life) = life else { return };
+            let cause = life.run().await;
+            this.reaper.forget(group);
+            this.ended(cause);
+        });
+        Ok(Link { outbox, stop, started: Instant::now(), first, task })
+    }
+
+    /// A life is over.
+    fn ended(&self, cause: Arc<str>) {
+        let end = {
+            let mut state = self.state();
+            let (link, failures, during_start) = match &*state {
+                State::Starting { link, failures, .. } => (link, *failures, true),
+                State::Up { link, failures } => (link, *failures, false),
+                State::Down { .. } | State::Stopped => return,
+            };
+            let well = self.healthy.load(Ordering::Relaxed) || link.started.elapsed() > SETTLED;
+            let never_up = link.first && !self.heard.load(Ordering::Relaxed);
+            let failures = if well { 0 } else { failures + 1 };
+            *state = down(failures, cause.clone());
+            End { cause, never_up, during_start }
+        };
+        self.changed.notify_waiters();
+        warn!("{}", end.cause);
+        if let Some(events) = self.events.upgrade() {
+            events.lost(&end);
+        }
+    }
+
+    /// How long a starting server may take for its handshake.
+    pub async fn start_timeout(&self) {
+        sleep(self.command.start_timeout).await;
+    }
+}
+
+/// The first failure costs no pause; from the second on it grows from 100 ms to 10 s.
+fn down(failures: u32, cause: Arc<str>) -> State {
+    let pause = match failures {
+        0 | 1 => Duration::ZERO,
+        n => FIRST_PAUSE.saturating_mul(1 << (n - 2).min(10)).min(LONGEST_PAUSE),
+    };
+    State::Down { failures, not_before: Instant::now() + pause, cause }
+}

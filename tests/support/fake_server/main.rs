@@ -1,0 +1,99 @@
+//! A scriptable MCP server over stdio, for tests of what stands in front of a server.
+//!
+//! `flags` says how it starts, `tools` and `script` what it can be asked to do, `journal` what it
+//! writes down. It keeps ids, tokens and params as the text that came in, and reads leniently: what
+//! a test sends is the test's own business.
+#![forbid(unsafe_code)]
+
+mod call;
+mod flags;
+mod journal;
+#[path = "../json.rs"]
+mod json;
+mod message;
+mod output;
+mod script;
+mod server;
+mod tools;
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::process::{self, Command};
+use std::sync::Arc;
+use std::thread;
+
+use clap::{CommandFactory, Parser};
+use serde_json::json;
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
+
+use crate::flags::Flags;
+use crate::journal::Journal;
+use crate::server::Server;
+
+fn main() {
+    let flags = Flags::parse();
+    let journal = Journal::open(flags.journal.as_deref());
+    journal.event("start", json!({}));
+    let number = flags.state_file.as_deref().map_or(1, count_process);
+    exit_early(&flags, number);
+
+    let server = Arc::new(Server::new(flags, journal, number));
+    watch_sigterm(Arc::clone(&server));
+    start(&server);
+    server.serve();
+    if server.flags.ignore_eof {
+        loop {
+            thread::park();
+        }
+    }
+}
+
+/// Adds this process to the count in `path` and returns its number.
+fn count_process(path: &Path) -> u64 {
+    let mut file = OpenOptions::new().create(true).append(true).open(path).expect("a state file");
+    file.write_all(b".").expect("the state file is written");
+    file.metadata().expect("the state file has a length").len()
+}
+
+fn exit_early(flags: &Flags, number: u64) {
+    if let Some(code) = flags.usage_and_exit {
+        println!("{}", Flags::command().render_usage());
+        eprintln!("error: an argument is missing");
+        process::exit(code);
+    }
+    if let Some(code) = flags.exit {
+        process::exit(code);
+    }
+    if number <= flags.exit_before_init {
+        process::exit(3);
+    }
+}
+
+/// What is written before anything is read.
+fn start(server: &Server) {
+    let flags = &server.flags;
+    if flags.bom {
+        server.output.bytes("\u{feff}".as_bytes());
+    }
+    flags.banner.iter().for_each(|text| server.output.line(text));
+    script::flood_stderr(flags.stderr_at_start);
+    if flags.child {
+        let mut child = Command::new("sleep").arg("600").spawn().expect("there is a `sleep`");
+        server.journal.event("child", json!({"child": child.id()}));
+        thread::spawn(move || child.wait());
+    }
+}
+
+fn watch_sigterm(server: Arc<Server>) {
+    let mut signals = Signals::new([SIGTERM]).expect("SIGTERM can be watched");
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            server.journal.event("sigterm", json!({}));
+            if !server.flags.ignore_sigterm {
+                process::exit(128 + SIGTERM);
+            }
+        }
+    });
+}

@@ -1,0 +1,46 @@
+//! stdout, in all the ways a server may write it.
+
+use std::io::{self, Write, stdout};
+use std::sync::Mutex;
+
+use crate::flags::Flags;
+
+/// The server's stdout. Threads share it; a line is never torn by another.
+pub struct Output {
+    line_end: &'static str,
+    byte_writes: bool,
+    turn: Mutex<()>,
+}
+
+impl Output {
+    pub fn new(flags: &Flags) -> Self {
+        let line_end = if flags.crlf { "\r\n" } else { "\n" };
+        Self { line_end, byte_writes: flags.byte_writes, turn: Mutex::new(()) }
+    }
+
+    /// Writes a line and its end.
+    pub fn line(&self, line: &str) {
+        self.bytes(format!("{line}{}", self.line_end).as_bytes());
+    }
+
+    /// Writes bytes as they are. A reader who is gone is no error here.
+    pub fn bytes(&self, bytes: &[u8]) {
+        let _turn = self.turn.lock().expect("no writer panics");
+        let chunk = if self.byte_writes { 1 } else { bytes.len().max(1) };
+        for part in bytes.chunks(chunk) {
+            let _ = write_now(part);
+        }
+    }
+}
+
+fn write_now(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}
+
+/// Closes stdout for the reader, while the process lives on.
+pub fn close_stdout() {
+    let null = std::fs::File::create("/dev/null").expect("there is a /dev/null");
+    nix::unistd::dup2_stdout(null).expect("stdout can be replaced");
+}

@@ -1,0 +1,46 @@
+//! What the tests stand on: an MCP client, `Peer`, in front of the fake server, with or without the
+//! proxy between them.
+//!
+//! ```no_run
+//! let peer = Peer::proxied(&["--answer-within", "1s"], &[]);   // or Peer::direct(&[])
+//! peer.initialize().await;
+//! let handle = peer.call("sleep", json!({"ms": 3000, "text": "done"})).await;
+//! assert_eq!(peer.finish(handle).await.text(), "done");
+//! ```
+#![allow(dead_code, unused_imports)]
+
+mod answer;
+mod journal;
+pub mod json;
+mod line;
+mod peer;
+pub mod process;
+mod session;
+mod setup;
+mod transcript;
+
+use std::future::Future;
+use std::time::Duration;
+
+pub use answer::{Action, Answer};
+pub use journal::Entry;
+pub use line::Line;
+pub use peer::Peer;
+pub use setup::Setup;
+
+/// The longest that anything is waited for.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Looks again and again until `look` finds something, for what nothing tells about: files and
+/// processes. `None` at the deadline.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(look: impl Fn() -> F) -> Option<T> {
+    let search = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, search).await.ok()
+}

@@ -1,0 +1,140 @@
+//! How a peer is started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use super::Peer;
+
+/// The environment variable that marks all processes of a peer.
+pub const MARK: &str = "TEST_PEER";
+
+/// A peer to be: the program, its options, and a home of its own.
+pub struct Setup {
+    pub(super) home: Arc<TempDir>,
+    proxied: bool,
+    options: Vec<String>,
+    flags: Vec<String>,
+    variables: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// The proxy in front of the fake server.
+    pub fn proxied() -> Self {
+        Self::new(true)
+    }
+
+    /// The fake server itself.
+    pub fn direct() -> Self {
+        Self::new(false)
+    }
+
+    fn new(proxied: bool) -> Self {
+        let home = Arc::new(tempfile::tempdir().expect("a temporary directory"));
+        Self { home, proxied, options: vec![], flags: vec![], variables: vec![] }
+    }
+
+    /// Options of the proxy, before the `--`.
+    pub fn options<T: AsRef<str>>(mut self, options: &[T]) -> Self {
+        self.options.extend(options.iter().map(|option| option.as_ref().to_owned()));
+        self
+    }
+
+    /// Flags of the fake server.
+    pub fn flags<T: AsRef<str>>(mut self, flags: &[T]) -> Self {
+        self.flags.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Writes the user's config file, which the proxy finds by itself.
+    pub fn config(self, toml: &str) -> Self {
+        let directory = self.home.path().join("config/unhurry");
+        fs::create_dir_all(&directory).expect("the config directory");
+        fs::write(directory.join("config.toml"), toml).expect("the config file");
+        self
+    }
+
+    /// Lives in the home of another peer: the same job store, config, journal and user.
+    pub fn in_home_of(mut self, peer: &Peer) -> Self {
+        self.home = peer.home();
+        self
+    }
+
+    /// A path in the home.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// Starts the peer.
+    pub fn spawn(self) -> Peer {
+        let mark = new_mark(self.home.path());
+        let mut command = self.command();
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env(MARK, &mark);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.kill_on_drop(true).spawn().expect("the program starts");
+        Peer::new(child, self.home, mark)
+    }
+
+    fn command(&self) -> Command {
+        let server = fake_server();
+        let mut command = if self.proxied {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_unhurry"));
+            command.args(&self.options).arg("--").arg(server);
+            command
+        } else {
+            Command::new(server)
+        };
+        command.arg("--journal").arg(self.path("journal")).args(&self.flags);
+        self.clean(&mut command);
+        command
+    }
+
+    /// An environment in which nothing of the user is left but the path of programs.
+    fn clean(&self, command: &mut Command) {
+        command.env_clear().current_dir(self.home.path()).env("HOME", self.home.path());
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
+        command.env("XDG_DATA_HOME", self.path("data"));
+        for name in ["PATH", "LLVM_PROFILE_FILE"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+    }
+}
+
+/// The program `fake-server`, which `cargo test` builds as an example (`cargo test --test NAME` does
+/// not).
+pub fn fake_server() -> PathBuf {
+    const BUILD: &str = "run `cargo build --example fake-server` first";
+    let directory = Path::new(env!("CARGO_BIN_EXE_unhurry")).with_file_name("examples");
+    let program = directory.join(format!("fake-server{}", std::env::consts::EXE_SUFFIX));
+    let Some(built) = modified(&program) else { panic!("no {}: {BUILD}", program.display()) };
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/fake_server");
+    let mut files = fs::read_dir(sources).expect("the sources are there").flatten();
+    let stale = files.any(|file| modified(&file.path()).is_some_and(|changed| changed > built));
+    assert!(!stale, "{} is older than its sources: {BUILD}", program.display());
+    program
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    path.metadata().ok()?.modified().ok()
+}
+
+fn new_mark(home: &Path) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{}#{}", home.display(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
