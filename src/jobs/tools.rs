@@ -258,7 +258,7 @@ pub fn unknown(view: &View, registry: &Registry, id: &str) -> String {
 }
 
 fn jobs_of(view: &View, registry: &Registry) -> Vec<Value> {
-    registry.list(&view.caller, LISTED).iter().map(|job| summary(job)).collect()
+    registry.list(&view.caller, LISTED).iter().map(summary).collect()
 }
 
 fn summary(job: &Arc<Job>) -> Value {

@@ -10,7 +10,8 @@ use crate::downstream::reply::{Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
 
-use super::session::{INVALID_REQUEST, Message, Session, error_line};
+use super::message::{INVALID_REQUEST, Message, error_line};
+use super::session::Session;
 
 impl Session {
     pub(super) fn client_batch(self: &Arc<Self>, line: &Bytes, text: &str) {

@@ -9,14 +9,13 @@
 //!  cancelled upstream        detached = a job ──► its end in the registry
 //! ```
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::config::{Budget, Duplicates, ToolPolicy};
 use crate::jobs::duplicates::fingerprint;
@@ -29,9 +28,11 @@ use crate::rpc::params::Params;
 use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
 
 use super::client::Client;
-use super::deadlines::Slot;
+use super::deadlines::{Due, Slot};
+use super::message::{Message, result_line, text_of};
+use super::pending::name_token;
 use super::pending::{Asker, Pending, Token, What};
-use super::session::{Due, Message, Session, State, name_token, result_line, text_of};
+use super::session::{Session, State};
 
 /// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
 const AT_ONCE: Duration = Duration::from_millis(250);
@@ -51,18 +52,11 @@ pub struct Call {
     params: Bytes,
     deadline: Option<Slot>,
     /// the message itself while the call waits in line
-    waiting: Option<Bytes>,
+    pub(super) waiting: Option<Bytes>,
     /// the last progress, raw JSON
     progress: Option<Box<str>>,
     /// set once nobody waits for the answer any more
     pub job: Option<Arc<Job>>,
-}
-
-/// The calls of a tool with `max_concurrent`.
-#[derive(Default)]
-pub struct Lane {
-    running: usize,
-    waiting: VecDeque<Id>,
 }
 
 impl fmt::Debug for Call {
@@ -116,10 +110,12 @@ impl Session {
             None => self.config.policy.budget(&policy, &client.policy, params.wish(), learned).0,
         };
         let budget = budget.duration().map(|budget| budget.max(AT_ONCE));
-        if let (Some(budget), Some(raw)) = (budget, message.envelope.params)
+        if let Some(raw) = message.envelope.params
             && let Some(job) = self.joined(&policy, &tool, raw)
         {
-            return self.join(state, job, params, id, asker, received + budget);
+            // A tool that is never deferred waits for the end of the job, which comes by then.
+            let until = received + budget.unwrap_or(policy.max_runtime);
+            return self.join(state, job, params, id, asker, until);
         }
 
         let mut edits = Edits::new();
@@ -304,6 +300,7 @@ impl Session {
     fn hand_out(&self, state: &mut State, id: &Id) {
         let Some(job) = self.make_job(state, id) else { return };
         let Some(asker) = state.pending.detach(id) else { return };
+        state.part(&asker);
         let view = self.view(state);
         info!(job = job.short_id(), tool = &*job.origin.tool, "job started: the handle is out");
         let handle = handle(&view, &self.registry, &job, false);
@@ -313,7 +310,9 @@ impl Session {
     /// The client gave up: the call goes on as a job. `false`: there is no room for one.
     pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
         let Some(job) = self.make_job(state, id) else { return false };
-        state.pending.detach(id);
+        if let Some(asker) = state.pending.detach(id) {
+            state.part(&asker);
+        }
         info!(
             job = job.short_id(),
             tool = &*job.origin.tool,
@@ -396,60 +395,6 @@ impl Session {
                 quoted(reason)
             );
             self.upstream.send_if_up(&line.into());
-        }
-    }
-
-    // ---------------------------------------------------------------- max_concurrent
-
-    /// `true`: the call may go; else it stands in line now.
-    fn enter_lane(&self, state: &mut State, tool: &Arc<str>, policy: &ToolPolicy, id: &Id) -> bool {
-        if policy.max_concurrent == 0 {
-            return true;
-        }
-        let lane = state.lanes.entry(tool.clone()).or_default();
-        if lane.running < policy.max_concurrent && lane.waiting.is_empty() {
-            lane.running += 1;
-            return true;
-        }
-        lane.waiting.push_back(id.clone());
-        debug!(tool = &**tool, place = lane.waiting.len(), "the call waits in line");
-        false
-    }
-
-    /// A place is free: the first in line goes.
-    fn leave_lane(&self, state: &mut State, tool: &Arc<str>) {
-        let Some(lane) = state.lanes.get_mut(tool) else { return };
-        lane.running -= 1;
-        while let Some(next) = state.lanes.get_mut(tool).and_then(|l| l.waiting.pop_front()) {
-            let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(&next) else {
-                continue;
-            };
-            let Some(message) = call.waiting.take() else { continue };
-            if let Some(job) = &call.job {
-                job.set_place(0);
-            }
-            if let Some(lane) = state.lanes.get_mut(tool) {
-                lane.running += 1;
-            }
-            if let Err(cause) = self.to_server(state, &message) {
-                // It frees its place, and with it goes on to the next in line.
-                self.refuse(state, &next, &cause);
-            }
-            break;
-        }
-        self.number_lane(state, tool);
-        state.lanes.retain(|_, lane| lane.running > 0 || !lane.waiting.is_empty());
-    }
-
-    /// Tells the jobs in a line their places.
-    fn number_lane(&self, state: &mut State, tool: &Arc<str>) {
-        let Some(lane) = state.lanes.get(tool) else { return };
-        for (place, id) in lane.waiting.iter().enumerate() {
-            if let Some(Pending { what: What::Call(call), .. }) = state.pending.get(id)
-                && let Some(job) = &call.job
-            {
-                job.set_place(place + 1);
-            }
         }
     }
 }

@@ -11,9 +11,10 @@ use crate::rpc::params::Params;
 use crate::rpc::splice::Edits;
 
 use super::call::Call;
+use super::message::Message;
 use super::patience::says_time_out;
 use super::pending::What;
-use super::session::{Message, Session, State};
+use super::session::{Session, State};
 
 impl Session {
     pub(super) fn cancelled(self: &Arc<Self>, message: &Message) {
@@ -33,8 +34,8 @@ impl Session {
                 let reason = params.text("reason").unwrap_or_default();
                 self.cancel_request(&mut state, message, raw, &inside, &reason);
             }
-            // Its handle is out, and the server knows the job by this id (§4.3).
-            None if state.pending.contains(&id) => {
+            // Its handle is out; the server may know a job by this id (§4.3).
+            None if state.pending.contains(&id) || state.has_parted(&id) => {
                 debug!("ignored a late cancel of a call that has its handle");
             }
             None => self.upstream.send_if_up(message.line),
@@ -51,15 +52,14 @@ impl Session {
         reason: &str,
     ) {
         let Some(pending) = state.pending.get(inside) else { return };
-        match &pending.what {
+        let gave_up = match &pending.what {
             // Not to be cancelled, says MCP; the answer is still wanted.
             What::Initialize => return self.upstream.send_if_up(message.line),
-            What::Call(call) if self.is_time_out(call, reason) => {
-                if self.detach(state, inside) {
-                    return;
-                }
-            }
-            _ => {}
+            What::Call(call) => self.is_time_out(call, reason),
+            _ => false,
+        };
+        if gave_up && self.detach(state, inside) {
+            return;
         }
         let Some(pending) = state.pending.remove(inside) else { return };
         if let What::Call(call) = pending.what {

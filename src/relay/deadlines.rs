@@ -4,7 +4,26 @@
 
 use std::collections::BTreeMap;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
+use tracing::warn;
+
+use crate::jobs::handle::seconds;
+use crate::rpc::message::Id;
+
+use super::pending::What;
+use super::revival::Step;
+use super::session::{Session, State};
+
+/// What may be due.
+#[derive(Debug)]
+pub enum Due {
+    /// the budget of a call, or the longest time that it may run
+    Call(Id),
+    /// a list that the server has not answered
+    List(Id),
+    /// the answer to this `initialize`
+    Handshake(Id),
+}
 
 /// A key of an entry, to take it out again.
 pub type Slot = (Instant, u64);
@@ -57,5 +76,60 @@ impl<T> Deadlines<T> {
     pub fn set_alarm(&mut self) -> Option<Instant> {
         self.alarm = self.due.first_key_value().map(|(slot, _)| slot.0);
         self.alarm
+    }
+}
+
+impl Session {
+    /// Adds a deadline and wakes the task that waits for it if need be.
+    pub(super) fn add_deadline(&self, state: &mut State, at: Instant, due: Due) -> Slot {
+        let (slot, sooner) = state.deadlines.add(at, due);
+        if sooner {
+            self.sooner.notify_one();
+        }
+        slot
+    }
+
+    /// Acts on deadlines when their time comes; runs for ever.
+    pub async fn keep_time(&self) {
+        loop {
+            let next = {
+                let mut state = self.state();
+                for due in state.deadlines.take_due(Instant::now()) {
+                    self.due(&mut state, due);
+                }
+                state.deadlines.set_alarm()
+            };
+            match next {
+                Some(at) => tokio::select! {
+                    () = sleep_until(at) => {}
+                    () = self.sooner.notified() => {}
+                },
+                None => self.sooner.notified().await,
+            }
+        }
+    }
+
+    pub(super) fn due(&self, state: &mut State, due: Due) {
+        match due {
+            Due::Call(id) => self.call_due(state, &id),
+            Due::List(id) => self.repeat_list(state, &id),
+            Due::Handshake(id) => self.handshake_due(state, &id),
+        }
+    }
+
+    pub(super) fn handshake_due(&self, state: &mut State, id: &Id) {
+        let Some(pending) = state.pending.get(id) else { return };
+        let cause = format!(
+            "the server has not answered initialize for {} (upstream.start_timeout)",
+            seconds(self.config.upstream.start_timeout)
+        );
+        match &pending.what {
+            What::Initialize => self.fail_locked(state, &cause),
+            What::Revival(Step::Initialize) => {
+                warn!("{cause}");
+                self.upstream.give_up();
+            }
+            _ => {}
+        }
     }
 }

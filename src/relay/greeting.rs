@@ -1,9 +1,18 @@
 //! `initialize` and `server/discover` results: what the proxy notes, and the one paragraph that
 //! it adds (CONTRACT §1.1.3).
 
-use crate::rpc::message::quoted;
+use tokio::time::Instant;
+
+use crate::rpc::message::{Id, quoted};
 use crate::rpc::object::Members;
+use crate::rpc::params::Params;
 use crate::rpc::splice::Edits;
+
+use super::client::Client;
+use super::deadlines::Due;
+use super::message::Message;
+use super::pending::{Asker, What};
+use super::session::{Session, State};
 
 /// What models are told, once, in `instructions`.
 pub const PARAGRAPH: &str = "Tools of this server may take long. A call that takes longer than \
@@ -44,5 +53,38 @@ impl<'a> Greeting<'a> {
             Some(other) => edits.replace(text, other, quoted(PARAGRAPH)),
             None => edits.add_member(text, self.result, "instructions", &quoted(PARAGRAPH)),
         }
+    }
+}
+
+impl Session {
+    /// A modern request says anew who sends it.
+    pub(super) fn meet(&self, state: &mut State, params: &Params) {
+        let Some(protocol) = params.protocol_version() else { return };
+        if !state.client.is(params.client_info(), &protocol) {
+            state.client = Client::new(&self.config.policy, params.client_info(), &protocol);
+        }
+    }
+
+    pub(super) fn opening(&self, state: &mut State, params: &Params, id: &Id) -> What {
+        let version = params.text("protocolVersion").unwrap_or_default();
+        state.client = Client::new(&self.config.policy, params.get("clientInfo"), &version);
+        let at = Instant::now() + self.config.upstream.start_timeout;
+        self.add_deadline(state, at, Due::Handshake(id.clone()));
+        What::Initialize
+    }
+
+    /// The greeting of the server: it is noted, and our paragraph is added (§1.1.3).
+    pub(super) fn greeted(&self, state: &mut State, asker: Option<Asker>, message: &Message) {
+        let Some(asker) = asker else { return };
+        let mut edits = Edits::new();
+        if let Some(greeting) = message.envelope.result.and_then(Greeting::parse) {
+            if let Some(protocol) = greeting.protocol() {
+                state.client = state.client.on(&protocol);
+            }
+            if self.config.jobs.announce && greeting.has_tools() {
+                greeting.announce(message.text, &mut edits);
+            }
+        }
+        self.answer_edited(&asker, message, edits);
     }
 }

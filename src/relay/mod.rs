@@ -1,8 +1,10 @@
 //! What lies between a client and a server: which messages pass as they are, and which don't.
 //!
-//! [`session`] tells five kinds of messages apart; each kind has a file: [`call`] (`tools/call`),
-//! [`own`] (calls of our tools), [`greeting`] (`initialize`, `server/discover`), [`catalog`]
-//! (`tools/list`), [`cancel`] (`notifications/cancelled`). Everything else is forwarded.
+//! [`session`] holds it all; [`from_client`] and [`from_server`] tell messages apart, and those that
+//! are looked into have a file each: [`call`] (`tools/call`, with [`lanes`] for those that wait their
+//! turn), [`own`] (calls of our tools), [`greeting`] (`initialize`, `server/discover`), [`listing`]
+//! (lists, with the [`catalog`] of tools), [`cancel`] (`notifications/cancelled`), [`batch`].
+//! Everything else is forwarded. [`ending`] and [`revival`] are about servers that come and go.
 
 pub mod batch;
 pub mod call;
@@ -10,8 +12,14 @@ pub mod cancel;
 pub mod catalog;
 pub mod client;
 pub mod deadlines;
+pub mod ending;
+pub mod from_client;
+pub mod from_server;
 pub mod greeting;
+pub mod lanes;
+pub mod listing;
 pub mod lists;
+pub mod message;
 pub mod own;
 pub mod patience;
 pub mod pending;

@@ -12,8 +12,9 @@ use crate::jobs::tools::{self, GetArguments};
 use crate::rpc::message::{Id, quoted};
 use crate::rpc::params::Params;
 
+use super::message::{raw_error_line, result_line};
 use super::pending::Asker;
-use super::session::{Session, State, raw_error_line, result_line};
+use super::session::{Session, State};
 
 /// Progress of a waiting poll comes so often (§5.1).
 const BEAT: Duration = Duration::from_secs(10);
@@ -133,6 +134,7 @@ impl Session {
 
     /// Answers at once where there is nothing to wait for; else a task waits.
     fn wait(self: &Arc<Self>, mut state: MutexGuard<State>, wait: Wait) {
+        state.part(&wait.asker);
         if wait.job.is_done() || wait.until <= Instant::now() {
             return self.wait_over(&wait);
         }

@@ -9,11 +9,14 @@ use bytes::Bytes;
 
 use crate::downstream::reply::Reply;
 use crate::rpc::message::Id;
+use crate::rpc::splice::Edits;
 
 use super::call::Call;
 use super::deadlines::Slot;
 use super::lists::ListKey;
+use super::message::Message;
 use super::revival::Step;
+use super::session::State;
 
 /// Own ids start here: numbers that every server's id type can hold, rarely used by clients.
 const OWN_IDS: i64 = 1_000_000_001;
@@ -219,4 +222,19 @@ impl Pendings {
     pub fn iter(&self) -> impl Iterator<Item = (&Id, &Pending)> {
         self.by_id.iter()
     }
+}
+
+/// Gives a client's progress token its name inside. `raw` is a slice of the message.
+pub(super) fn name_token(
+    state: &mut State,
+    message: &Message,
+    raw: &str,
+    edits: &mut Edits,
+) -> Token {
+    let outside = Id::parse(raw).expect("progress_token() checked it");
+    let inside = state.pending.inside_token(&outside);
+    if inside != outside {
+        edits.replace(message.text, raw, inside.to_json());
+    }
+    Token { inside, outside: Some(raw.into()) }
 }

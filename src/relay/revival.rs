@@ -11,9 +11,11 @@ use crate::rpc::message::{Envelope, Id};
 use crate::rpc::object::Members;
 use crate::rpc::splice::with_id;
 
+use super::deadlines::Due;
 use super::lists::{ListKey, ListKind};
+use super::message::request_line;
 use super::pending::{Pending, What};
-use super::session::{Due, Session, State, request_line};
+use super::session::{Session, State};
 
 /// Subscriptions remembered, at the most.
 const SUBSCRIPTIONS: usize = 10_000;
@@ -71,6 +73,10 @@ impl Session {
         match state.settings.initialize.clone() {
             // The modern era has no handshake.
             None => self.revived(state),
+            // The client brings it itself, as after a `server/discover` that ended the first one.
+            Some(_) if state.pending.iter().any(|(_, p)| matches!(p.what, What::Initialize)) => {
+                self.upstream.ready();
+            }
             Some(params) => {
                 let id = self.ask(state, Step::Initialize, "initialize", Some(&params));
                 let at = Instant::now() + self.config.upstream.start_timeout;

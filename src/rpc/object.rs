@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use super::message::string;
 
@@ -17,9 +18,10 @@ pub struct Member<'a> {
     pub value: &'a str,
 }
 
-/// The members of one JSON object, in the order of the text.
+/// The members of one JSON object, in the order of the text. Those of a usual message need no
+/// memory of their own.
 #[derive(Debug, Default)]
-pub struct Members<'a>(Vec<Member<'a>>);
+pub struct Members<'a>(SmallVec<[Member<'a>; 6]>);
 
 impl<'a> Members<'a> {
     /// `None` where `text` is not a JSON object.
@@ -70,7 +72,7 @@ impl<'a> Member<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MembersVisitor;
         impl<'de> Visitor<'de> for MembersVisitor {
@@ -79,7 +81,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
+                let mut members = SmallVec::new();
                 while let Some(key) = map.next_key::<&'de RawValue>()? {
                     let value = map.next_value::<&'de RawValue>()?;
                     members.push(Member { key: key.get(), value: value.get() });

@@ -7,12 +7,14 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
 /// Messages from this size on are queued as they are; smaller ones are gathered into one write.
 const LARGE: usize = 16 << 10;
+/// So much memory is kept between writes.
+const HELD: usize = 256 << 10;
 /// Above this many queued bytes, readers that fill the queue pause.
 const HIGH_WATER: usize = 8 << 20;
 
@@ -28,24 +30,51 @@ pub struct Outbox {
 
 #[derive(Default)]
 struct Queue {
-    large: Vec<Bytes>,
-    gathered: BytesMut,
+    ready: Ready,
     /// bytes pushed and not yet written, those in the writer's hands included
     pending: usize,
     closed: bool,
     broken: bool,
 }
 
-impl Queue {
-    fn take(&mut self) -> Vec<Bytes> {
-        self.seal();
-        std::mem::take(&mut self.large)
+/// What is ready to be written, in order. The writer gives it back empty, so that a steady flow
+/// of small messages needs no new memory.
+#[derive(Default)]
+struct Ready {
+    gathered: Vec<u8>,
+    /// large messages, and where among the gathered bytes each belongs
+    large: Vec<(usize, Bytes)>,
+}
+
+impl Ready {
+    fn is_empty(&self) -> bool {
+        self.gathered.is_empty()
     }
 
-    fn seal(&mut self) {
-        if !self.gathered.is_empty() {
-            self.large.push(self.gathered.split().freeze());
+    fn push(&mut self, message: &Bytes) {
+        if message.len() < LARGE {
+            self.gathered.extend_from_slice(message);
+        } else {
+            self.large.push((self.gathered.len(), message.clone()));
         }
+        self.gathered.push(b'\n');
+    }
+
+    fn clear(&mut self) {
+        self.large.clear();
+        self.gathered.clear();
+        self.gathered.shrink_to(HELD);
+    }
+
+    /// The pieces to write.
+    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let mut at = 0;
+        let large = self.large.iter().flat_map(move |(end, message)| {
+            let before = &self.gathered[std::mem::replace(&mut at, *end)..*end];
+            [before, message]
+        });
+        let rest = self.large.last().map_or(0, |(end, _)| *end);
+        large.chain([&self.gathered[rest..]]).filter(|piece| !piece.is_empty())
     }
 }
 
@@ -61,13 +90,7 @@ impl Outbox {
         if queue.closed || queue.broken {
             return false;
         }
-        if message.len() < LARGE {
-            queue.gathered.extend_from_slice(message);
-        } else {
-            queue.seal();
-            queue.large.push(message.clone());
-        }
-        queue.gathered.extend_from_slice(b"\n");
+        queue.ready.push(message);
         queue.pending += message.len() + 1;
         drop(queue);
         self.filled.notify_one();
@@ -114,31 +137,33 @@ impl Outbox {
         let result = self.write_all(&mut to).await;
         let mut queue = self.queue();
         queue.broken = true;
-        queue.large.clear();
-        queue.gathered.clear();
+        queue.ready = Ready::default();
         drop(queue);
         self.drained.notify_waiters();
         result
     }
 
     async fn write_all(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        let mut ready = Ready::default();
         loop {
-            let (chunks, closed) = {
+            let closed = {
                 let mut queue = self.queue();
-                (queue.take(), queue.closed)
+                std::mem::swap(&mut queue.ready, &mut ready);
+                queue.closed
             };
-            if chunks.is_empty() {
+            if ready.is_empty() {
                 if closed {
                     return to.shutdown().await;
                 }
                 self.filled.notified().await;
                 continue;
             }
-            for chunk in chunks {
-                to.write_all(&chunk).await?;
-                self.written(chunk.len());
+            for piece in ready.pieces() {
+                to.write_all(piece).await?;
+                self.written(piece.len());
             }
             to.flush().await?;
+            ready.clear();
         }
     }
 

@@ -144,11 +144,9 @@ pub fn with_job(result: &str, job: &str) -> String {
     let Some(members) = Members::parse(result) else { return result.to_owned() };
     match members.get("_meta") {
         None => edits.add_member(result, result, "_meta", &format!("{{{}:{job}}}", quoted(JOB))),
-        Some(meta) => match Members::parse(meta) {
-            Some(inside) => match inside.get(JOB) {
-                Some(old) => edits.replace(result, old, job),
-                None => edits.add_member(result, meta, JOB, job),
-            },
+        Some(meta) => match Members::parse(meta).map(|inside| inside.get(JOB)) {
+            Some(Some(old)) => edits.replace(result, old, job),
+            Some(None) => edits.add_member(result, meta, JOB, job),
             // `_meta` that is no object is invalid, and not ours to mend.
             None => {}
         },

@@ -213,8 +213,10 @@ impl Supervisor {
         self.heard.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the server can't be expected to answer yet: it is being started anew, or has not
+    /// said a word since the first start.
     pub fn is_starting(&self) -> bool {
-        matches!(&*self.state(), State::Starting { .. })
+        !self.heard.load(Ordering::Relaxed) || matches!(&*self.state(), State::Starting { .. })
     }
 
     /// Waits until there is room for more messages.

@@ -10,6 +10,7 @@
 #![allow(dead_code, unused_imports)]
 
 mod answer;
+mod background;
 mod journal;
 pub mod json;
 mod line;
@@ -22,7 +23,8 @@ mod transcript;
 use std::future::Future;
 use std::time::Duration;
 
-pub use answer::{Action, Answer};
+pub use answer::{Action, Answer, call_params};
+pub use background::until;
 pub use journal::Entry;
 pub use line::Line;
 pub use peer::Peer;

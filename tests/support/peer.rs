@@ -9,14 +9,19 @@ use std::sync::atomic::AtomicU64;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, ChildStdin};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::process::Child;
 use tokio::sync::Mutex;
 
 use super::journal::{self, Entry};
 use super::setup::{MARK, Setup};
 use super::transcript::Transcript;
 use super::{DEADLINE, Line, eventually, process};
+
+/// The way to a program.
+pub type Sink = Box<dyn AsyncWrite + Send + Unpin>;
+/// The way from a program.
+pub type Source = Box<dyn AsyncRead + Send + Unpin>;
 
 /// A client of the proxy, or of the fake server itself. Dropped, it kills all that it started.
 ///
@@ -26,7 +31,7 @@ pub struct Peer {
     mark: String,
     pid: u32,
     child: Mutex<Child>,
-    stdin: Mutex<Option<ChildStdin>>,
+    stdin: Mutex<Option<Sink>>,
     stdout: Transcript,
     stderr: Transcript,
     pub(super) next_id: AtomicU64,
@@ -45,13 +50,19 @@ impl Peer {
         Setup::direct().flags(flags).spawn()
     }
 
-    pub(super) fn new(mut child: Child, home: Arc<TempDir>, mark: String) -> Self {
+    pub(super) fn new(
+        mut child: Child,
+        to: Sink,
+        from: Source,
+        home: Arc<TempDir>,
+        mark: String,
+    ) -> Self {
         Self {
             home,
             mark,
             pid: child.id().expect("a child just started has a pid"),
-            stdin: Mutex::new(child.stdin.take()),
-            stdout: Transcript::of(child.stdout.take().expect("stdout is piped")),
+            stdin: Mutex::new(Some(to)),
+            stdout: Transcript::of(from),
             stderr: Transcript::of(child.stderr.take().expect("stderr is piped")),
             child: Mutex::new(child),
             next_id: AtomicU64::new(1),

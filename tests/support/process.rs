@@ -37,8 +37,17 @@ pub fn with_variable(name: &str, value: &str) -> Vec<u32> {
 
 /// The resident memory of a process in bytes; 0 if it is gone.
 pub fn memory(pid: u32) -> u64 {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// The most resident memory that a process ever had, in bytes; 0 if it is gone.
+pub fn peak_memory(pid: u32) -> u64 {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: u32, field: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kib = line.and_then(|rest| rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }

@@ -1,6 +1,8 @@
 //! How a peer is started.
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -8,9 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use tempfile::TempDir;
+use tokio::net::UnixStream;
 use tokio::process::Command;
 
 use super::Peer;
+use super::peer::{Sink, Source};
 
 /// The environment variable that marks all processes of a peer.
 pub const MARK: &str = "TEST_PEER";
@@ -22,6 +26,9 @@ pub struct Setup {
     options: Vec<String>,
     flags: Vec<String>,
     variables: Vec<(String, String)>,
+    wrapper: Vec<String>,
+    server_wrapper: Vec<String>,
+    sockets: bool,
 }
 
 impl Setup {
@@ -37,7 +44,16 @@ impl Setup {
 
     fn new(proxied: bool) -> Self {
         let home = Arc::new(tempfile::tempdir().expect("a temporary directory"));
-        Self { home, proxied, options: vec![], flags: vec![], variables: vec![] }
+        Self {
+            home,
+            proxied,
+            options: vec![],
+            flags: vec![],
+            variables: vec![],
+            wrapper: vec![],
+            server_wrapper: vec![],
+            sockets: false,
+        }
     }
 
     /// Options of the proxy, before the `--`.
@@ -49,6 +65,31 @@ impl Setup {
     /// Flags of the fake server.
     pub fn flags<T: AsRef<str>>(mut self, flags: &[T]) -> Self {
         self.flags.extend(flags.iter().map(|flag| flag.as_ref().to_owned()));
+        self
+    }
+
+    /// Starts the peer by a shell script, in which `"$@"` is its command line.
+    pub fn through(mut self, script: &str) -> Self {
+        self.wrapper = shell(script);
+        self
+    }
+
+    /// Starts the fake server by a shell script, in which `"$@"` is its command line.
+    pub fn server_through(mut self, script: &str) -> Self {
+        self.server_wrapper = shell(script);
+        self
+    }
+
+    /// Puts another program in place of the fake server; it gets the fake server's command line as
+    /// its arguments.
+    pub fn server(mut self, program: &str) -> Self {
+        self.server_wrapper = vec![program.to_owned()];
+        self
+    }
+
+    /// stdin and stdout are sockets, as Node gives them to its children.
+    pub fn sockets(mut self) -> Self {
+        self.sockets = true;
         self
     }
 
@@ -84,20 +125,32 @@ impl Setup {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.env(MARK, &mark);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.kill_on_drop(true).spawn().expect("the program starts");
-        Peer::new(child, self.home, mark)
+        let sockets = self.sockets.then(|| on_sockets(&mut command));
+        let mut child = command.kill_on_drop(true).spawn().expect("the program starts");
+        let (to, from): (Sink, Source) = match sockets {
+            Some((to, from)) => (Box::new(to), Box::new(from)),
+            None => (
+                Box::new(child.stdin.take().expect("stdin is piped")),
+                Box::new(child.stdout.take().expect("stdout is piped")),
+            ),
+        };
+        Peer::new(child, to, from, self.home, mark)
     }
 
     fn command(&self) -> Command {
-        let server = fake_server();
-        let mut command = if self.proxied {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_unhurry"));
-            command.args(&self.options).arg("--").arg(server);
-            command
-        } else {
-            Command::new(server)
-        };
-        command.arg("--journal").arg(self.path("journal")).args(&self.flags);
+        let mut words: Vec<OsString> = self.wrapper.iter().map(Into::into).collect();
+        if self.proxied {
+            words.push(env!("CARGO_BIN_EXE_unhurry").into());
+            words.extend(self.options.iter().map(Into::into));
+            words.push("--".into());
+        }
+        words.extend(self.server_wrapper.iter().map(Into::into));
+        words.push(fake_server().into());
+        words.push("--journal".into());
+        words.push(self.path("journal").into());
+        words.extend(self.flags.iter().map(Into::into));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         self.clean(&mut command);
         command
     }
@@ -114,6 +167,23 @@ impl Setup {
             }
         }
     }
+}
+
+fn shell(script: &str) -> Vec<String> {
+    ["sh", "-c", script, "sh"].map(str::to_owned).to_vec()
+}
+
+/// Gives the command sockets, one for each way; ours are returned.
+fn on_sockets(command: &mut Command) -> (UnixStream, UnixStream) {
+    let pair = || {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let theirs = theirs.into_std().expect("a socket of the system");
+        theirs.set_nonblocking(false).expect("a socket may block");
+        (ours, Stdio::from(OwnedFd::from(theirs)))
+    };
+    let ((to, stdin), (from, stdout)) = (pair(), pair());
+    command.stdin(stdin).stdout(stdout);
+    (to, from)
 }
 
 /// The program `fake-server`, which `cargo test` builds as an example (`cargo test --test NAME` does

@@ -95,6 +95,9 @@ pub struct Flags {
     /// `METHOD=JSON`: answers all requests of a method with this raw result.
     #[arg(long, value_name = "METHOD=JSON", value_parser = method_and_json)]
     pub answer: Vec<(String, String)>,
+    /// Leaves all requests of a method unanswered.
+    #[arg(long, value_name = "METHOD")]
+    pub unanswered: Vec<String>,
 }
 
 fn method_and_json(text: &str) -> Result<(String, String), String> {

@@ -109,6 +109,9 @@ impl Server {
         if let Some((_, raw)) = fixed {
             return Outcome::Result(raw.clone());
         }
+        if self.flags.unanswered.contains(&request.method) {
+            return Outcome::Silence;
+        }
         if let Some(refusal) = self.refusal(request) {
             return refusal;
         }
@@ -123,6 +126,7 @@ impl Server {
             "resources/list" => empty(json!({"resources": []})),
             "resources/templates/list" => empty(json!({"resourceTemplates": []})),
             "prompts/list" => empty(json!({"prompts": []})),
+            "subscriptions/listen" if request.is_modern() => self.listen(request),
             "x/echo_params" => Outcome::Result(request.params.clone()),
             "x/raw" => raw_answer(request),
             _ => Outcome::error(-32601, "Method not found"),
@@ -188,6 +192,15 @@ impl Server {
             result["instructions"] = instructions.as_str().into();
         }
         result
+    }
+
+    /// Acknowledges a subscription, which stays open.
+    fn listen(&self, request: &Request) -> Outcome {
+        let (id, wanted) = (&request.id, request.param(&["notifications"]).unwrap_or("{}"));
+        self.output.line(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{wanted},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+        ));
+        Outcome::Silence
     }
 
     /// Runs a tool in a thread of its own, or here and now with `--block`.

@@ -1,0 +1,153 @@
+//! Ends: of the server, of the client, and of requests that get no answer.
+
+use std::sync::Arc;
+
+use tracing::warn;
+
+use crate::jobs::job::Outcome;
+use crate::rpc::message::Id;
+use crate::upstream::End;
+
+use super::catalog::Held;
+use super::message::{INTERNAL_ERROR, error_line, id_at_an_end};
+use super::pending::{Asker, Pending, What};
+use super::session::{STALE, Session, State};
+
+/// What becomes of jobs that still run when the proxy ends (§11).
+const INTERRUPTED: &str =
+    "interrupted: the proxy ended. Outcome unknown: check before you repeat it.";
+
+impl Session {
+    /// There will never be a server: requests are answered with the cause, and
+    /// [`Session::failed`] returns.
+    pub fn fail(&self, cause: &str) {
+        self.fail_locked(&mut self.state(), cause);
+    }
+
+    pub(super) fn fail_locked(&self, state: &mut State, cause: &str) {
+        state.failure = Some(cause.into());
+        for id in state.pending.ids() {
+            self.refuse(state, &id, cause);
+        }
+        self.failed.notify_one();
+    }
+
+    /// Waits until it is clear that there is no server; returns why.
+    pub async fn failed(&self) -> Arc<str> {
+        loop {
+            if let Some(cause) = self.state().failure.clone() {
+                return cause;
+            }
+            self.failed.notified().await;
+        }
+    }
+
+    /// Waits until a request has been answered.
+    pub async fn answered(&self) {
+        self.answered.notified().await;
+    }
+
+    /// Waits until the client waits for nothing any more.
+    pub async fn idle(&self) {
+        loop {
+            {
+                let state = self.state();
+                if !state.pending.any_asked() && state.waits.is_empty() {
+                    return;
+                }
+            }
+            self.answered.notified().await;
+        }
+    }
+
+    /// The client has gone: whatever waits for it is ended, running jobs are recorded.
+    pub fn close(&self) {
+        let mut state = self.state();
+        for (_, wait) in state.waits.drain() {
+            wait.abort();
+        }
+        for id in state.pending.ids() {
+            let Some(pending) = state.pending.remove(&id) else { continue };
+            if let What::Call(call) = pending.what
+                && let Some(job) = &call.job
+            {
+                self.registry.finish(job, Outcome::Lost(INTERRUPTED.into()));
+            }
+        }
+    }
+
+    /// The server is gone: what it had to answer is lost.
+    pub(super) fn server_lost(&self, end: &End) {
+        let mut state = self.state();
+        let probed = state.pending.iter().any(|(_, p)| matches!(p.what, What::Discover));
+        if end.never_up && !probed {
+            return self.fail_locked(&mut state, &end.cause);
+        }
+        self.forget_server_requests(&mut state);
+        for Held { asker, .. } in state.catalog.abandon() {
+            self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, &end.cause));
+        }
+        // Chosen beforehand: the end of a call lets the next in its line go, to the next server.
+        let lost = state.pending.iter().filter(|(_, pending)| !pending.survives_the_server());
+        let lost: Vec<Id> = lost.map(|(id, _)| id.clone()).collect();
+        for id in lost {
+            let Some(pending) = state.pending.remove(&id) else { continue };
+            self.lost_request(&mut state, pending, &end.cause, !end.during_start);
+        }
+    }
+
+    pub(super) fn forget_server_requests(&self, state: &mut State) {
+        let gone: Vec<_> = state.asked_of_client.drain().collect();
+        state.stale.extend(gone);
+        while state.stale.len() > STALE {
+            state.stale.pop_front();
+        }
+    }
+
+    /// Tells whoever waits for a request that no answer will come.
+    pub(super) fn lost_request(
+        &self,
+        state: &mut State,
+        pending: Pending,
+        cause: &str,
+        reached: bool,
+    ) {
+        match pending.what {
+            What::Call(call) => self.call_lost(state, *call, pending.asker, cause, reached),
+            What::List { repeat, .. } => {
+                if let Some(slot) = repeat {
+                    state.deadlines.remove(slot);
+                }
+                self.answer_lost(pending.asker.as_ref(), cause);
+            }
+            What::Catalog => self.catalog_page(state, None),
+            What::Revival(_) => {}
+            _ => self.answer_lost(pending.asker.as_ref(), cause),
+        }
+    }
+
+    pub(super) fn answer_lost(&self, asker: Option<&Asker>, cause: &str) {
+        if let Some(asker) = asker {
+            self.answer(asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
+        }
+    }
+
+    /// An answer of the server above `max_message` was dropped: its request fails, nothing else.
+    pub(super) fn server_too_long(&self, head: &[u8], tail: &[u8], length: u64) {
+        warn!(bytes = length, "dropped a message of the server that is above max_message");
+        let Some(raw) = id_at_an_end(head, tail) else { return };
+        let Some(id) = Id::parse(&raw) else { return };
+        let mut state = self.state();
+        if let Some(pending) = state.pending.remove(&id) {
+            let cause = self.too_long("The server's answer", length);
+            self.lost_request(&mut state, pending, &cause, true);
+        }
+    }
+
+    pub(super) fn too_long(&self, what: &str, length: u64) -> String {
+        format!(
+            "{what} of {length} bytes is longer than max_message ({} bytes) and was dropped",
+            self.config.max_message
+        )
+    }
+}

@@ -1,0 +1,152 @@
+//! Messages of the client: what each is, and which way it goes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tracing::{debug, warn};
+
+use crate::downstream::reply::Reply;
+use crate::rpc::lines::{Line, keep};
+use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::params::Params;
+use crate::rpc::splice::Edits;
+
+use super::lists::ListKey;
+use super::message::{
+    INTERNAL_ERROR, INVALID_REQUEST, Message, error_line, id_at_an_end, result_line, shown,
+    text_of, valid,
+};
+use super::pending::{Asker, Pending, What, name_token};
+use super::session::{Session, State};
+
+impl Session {
+    /// A line of the client.
+    pub fn from_client(self: &Arc<Self>, line: Line) {
+        match line {
+            Line::Whole(line) => {
+                let line = valid(line);
+                self.client_line(&line, text_of(&line));
+            }
+            Line::TooLong { head, tail, length } => {
+                warn!(bytes = length, "dropped a message of the client that is above max_message");
+                if let Some(id) = id_at_an_end(&head, &tail) {
+                    let message = self.too_long("The request", length);
+                    self.client.push(&error_line(&id, INVALID_REQUEST, &message));
+                }
+            }
+        }
+    }
+
+    pub(super) fn client_line(self: &Arc<Self>, line: &Bytes, text: &str) {
+        if text.starts_with('[') {
+            return self.client_batch(line, text);
+        }
+        match Envelope::parse(text) {
+            Ok(envelope) if envelope.kind() != Kind::Unknown => {
+                let reply = Reply::Line(self.client.clone());
+                self.client_message(&Message { line, text, envelope }, reply);
+            }
+            _ => warn!("skipped a line of the client that is no JSON-RPC: {}", shown(text)),
+        }
+    }
+
+    /// One message of the client, alone or out of a batch.
+    pub(super) fn client_message(self: &Arc<Self>, message: &Message, reply: Reply) {
+        let method = message.envelope.method_name();
+        message.trace("client", &method);
+        match (message.envelope.kind(), message.envelope.id) {
+            (Kind::Request, Some(raw)) => match Id::parse(raw) {
+                Some(id) => {
+                    let asker = Asker { id: raw.into(), reply };
+                    self.client_request(message, &method, id, asker);
+                }
+                // An id that can't be an id: the server's to judge, and never deferred.
+                None => self.upstream.send_if_up(message.line),
+            },
+            (Kind::Response, Some(raw)) => self.client_response(message.line, raw),
+            _ => self.client_notification(message, &method),
+        }
+    }
+
+    pub(super) fn client_request(
+        self: &Arc<Self>,
+        message: &Message,
+        method: &str,
+        id: Id,
+        asker: Asker,
+    ) {
+        let params = Params::parse(message.envelope.params);
+        let mut state = self.state();
+        if let Some(cause) = &state.failure {
+            return self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
+        }
+        self.meet(&mut state, &params);
+        if method == "tools/call" {
+            return self.call(state, message, &params, id, asker);
+        }
+        if method == "ping" && (state.pending.calls() > 0 || self.upstream.is_starting()) {
+            return self.answer(&asker, &result_line(&asker.id, "{}"));
+        }
+        state.settings.note(method, message.line, &message.envelope);
+        let what = match method {
+            "initialize" => self.opening(&mut state, &params, &id),
+            "server/discover" => What::Discover,
+            "subscriptions/listen" => {
+                What::Listen { line: keep(message.line), acknowledged: false }
+            }
+            _ => match ListKey::of(method, message.envelope.params) {
+                Some(key) => self.list_asked(&mut state, key, &id),
+                None => What::Plain,
+            },
+        };
+        self.send_request(&mut state, message, &params, id, asker, what);
+    }
+
+    /// Sends a request that is no call; id and token are renamed where they collide.
+    pub(super) fn send_request(
+        self: &Arc<Self>,
+        state: &mut State,
+        message: &Message,
+        params: &Params,
+        id: Id,
+        asker: Asker,
+        what: What,
+    ) {
+        let mut edits = Edits::new();
+        let inside = state.pending.inside_id(&id);
+        let renamed = inside != id;
+        if renamed {
+            edits.replace(message.text, message.id(), inside.to_json());
+        }
+        let raw_token = params.progress_token();
+        let token = raw_token.map(|raw| name_token(state, message, raw, &mut edits));
+        let out = message.edited(edits);
+        let pending = Pending { asker: Some(asker), renamed, token, what };
+        state.pending.insert(inside.clone(), pending);
+        if let Err(cause) = self.to_server(state, &out) {
+            self.refuse(state, &inside, &cause);
+        }
+    }
+
+    pub(super) fn client_notification(self: &Arc<Self>, message: &Message, method: &str) {
+        match method {
+            "notifications/cancelled" => return self.cancelled(message),
+            "notifications/initialized" => {
+                self.state().settings.note(method, message.line, &message.envelope);
+            }
+            _ => {}
+        }
+        self.upstream.send_if_up(message.line);
+    }
+
+    pub(super) fn client_response(&self, line: &Bytes, id: &str) {
+        if let Some(id) = Id::parse(id) {
+            let mut state = self.state();
+            if !state.asked_of_client.remove(&id) && state.stale.contains(&id) {
+                debug!("dropped an answer to a server that is gone");
+                return;
+            }
+        }
+        self.upstream.send_if_up(line);
+    }
+}

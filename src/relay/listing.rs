@@ -1,0 +1,138 @@
+//! Lists on their way to the client: edited, kept, repeated; and the pages that we read ourselves.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::config::Budget;
+use crate::rpc::lines::keep;
+use crate::rpc::message::Id;
+use crate::rpc::params::modern_meta;
+use crate::rpc::splice::Edits;
+
+use super::catalog::{Held, Next};
+use super::deadlines::Due;
+use super::lists::{ListKey, ListKind};
+use super::message::{Message, request_line, result_line, text_of};
+use super::pending::{Asker, Pending, What};
+use super::session::{Session, State};
+
+/// A list that the server leaves unanswered for so long is repeated from memory (§1.1.5).
+const LIST_PATIENCE: Duration = Duration::from_secs(2);
+
+impl Session {
+    pub(super) fn list_asked(&self, state: &mut State, key: ListKey, id: &Id) -> What {
+        if key.kind == ListKind::Tools {
+            state.catalog.was_asked();
+        }
+        let inside = state.pending.inside_id(id);
+        let repeat = state
+            .lists
+            .get(&key)
+            .map(|_| self.add_deadline(state, Instant::now() + LIST_PATIENCE, Due::List(inside)));
+        What::List { key, repeat }
+    }
+
+    pub(super) fn list_answered(
+        &self,
+        state: &mut State,
+        key: ListKey,
+        asker: Option<Asker>,
+        message: &Message,
+    ) {
+        let Some(result) = message.envelope.result else {
+            return self.pass_answer(asker.as_ref(), message);
+        };
+        let Some(asker) = asker else {
+            return self.list_out(state, key, None, message);
+        };
+        if key.kind != ListKind::Tools {
+            return self.list_out(state, key, Some(asker), message);
+        }
+        let cursor = state.catalog.note(result);
+        if !key.is_first_page() {
+            return self.list_out(state, key, Some(asker), message);
+        }
+        match state.catalog.hold(cursor, Held { key, asker, line: keep(message.line) }) {
+            Ok(Some(cursor)) => self.read_page(state, Some(&cursor)),
+            Ok(None) => {}
+            Err(Held { key, asker, .. }) => self.list_out(state, key, Some(asker), message),
+        }
+    }
+
+    /// Edits a list for the client, keeps it, and sends it.
+    pub(super) fn list_out(
+        &self,
+        state: &mut State,
+        key: ListKey,
+        asker: Option<Asker>,
+        message: &Message,
+    ) {
+        let Some(result) = message.envelope.result else { return };
+        let edits = match key.kind {
+            ListKind::Tools => {
+                let policies = &self.config.policy;
+                let client = &state.client.policy;
+                let deferrable = |name: &str| {
+                    policies.budget(&policies.tool(name), client, None, None).0 != Budget::Never
+                };
+                state.catalog.edit_page(message.text, result, key.is_first_page(), deferrable)
+            }
+            _ => Edits::new(),
+        };
+        let out = message.edited(edits);
+        let edited = Message::of(&out);
+        if let Some(shown) = edited.envelope.result {
+            state.lists.put(key, &out.slice_ref(shown.as_bytes()), result);
+        }
+        self.pass_answer(asker.as_ref(), &edited);
+    }
+
+    /// Asks for the tools ourselves, so that the names of ours are sure (§1.1.2).
+    pub(super) fn read_catalog(&self, state: &mut State) {
+        state.catalog.read_from_start();
+        self.read_page(state, None);
+    }
+
+    pub(super) fn read_page(&self, state: &mut State, cursor: Option<&str>) {
+        let mut members = Vec::new();
+        let client = &state.client;
+        if client.is_modern() {
+            let meta = modern_meta(&client.protocol, &client.name, &client.version);
+            members.push(format!(r#""_meta":{meta}"#));
+        }
+        members.extend(cursor.map(|cursor| format!(r#""cursor":{cursor}"#)));
+        let params = (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")));
+        let id = state.pending.own_id();
+        let line = request_line(&id, "tools/list", params.as_deref());
+        state.pending.insert(id.clone(), Pending::own(What::Catalog));
+        if self.to_server(state, &line).is_err() {
+            state.pending.remove(&id);
+            self.catalog_page(state, None);
+        }
+    }
+
+    pub(super) fn catalog_page(&self, state: &mut State, result: Option<&str>) {
+        match state.catalog.page_read(result) {
+            Next::Read(cursor) => self.read_page(state, Some(&cursor)),
+            Next::Done(held) => {
+                for Held { key, asker, line } in held {
+                    self.list_out(state, key, Some(asker), &Message::of(&line));
+                }
+            }
+        }
+    }
+
+    /// The server has not answered a list for 2 s: the last answer goes out again (§1.1.5).
+    pub(super) fn repeat_list(&self, state: &mut State, id: &Id) {
+        let Some(pending) = state.pending.get(id) else { return };
+        let What::List { key, .. } = &pending.what else { return };
+        if let Some(result) = state.lists.get(key)
+            && let Some(asker) = state.pending.detach(id)
+        {
+            debug!(id = &*asker.id, "the server is silent, the last list is given again");
+            self.answer(&asker, &result_line(&asker.id, text_of(&result)));
+        }
+    }
+}
