@@ -16,7 +16,7 @@ const flags = process.argv.slice(2).filter(word => word.startsWith('--'));
 const [onlyClient, onlyServer] = process.argv.slice(2).filter(word => !word.startsWith('--'));
 const proxy = flags.includes('--direct') ? undefined : process.env.UNHURRY_BIN;
 const jobs = Number(process.env.INTEROP_JOBS ?? 6);
-const pairTimeout = 60_000;
+const pairTimeout = 120_000;
 const nothing = 'nothing was printed';
 
 const name = pair => `${pair.client}/${pair.era}`;
