@@ -41,8 +41,7 @@ async fn the_job(peer: &Peer, tool: &str) -> Answer {
     let jobs = peer.jobs().await;
     assert_eq!(jobs.len(), 1, "{jobs:?}");
     assert_eq!((&jobs[0]["tool"], &jobs[0]["status"]), (&json!(tool), &json!("working")));
-    peer.look(&Answer::new(&json!({"result": {"_meta": {"unhurry/job": jobs[0]}}}).to_string()))
-        .await
+    peer.look(jobs[0]["job_id"].as_str().expect("an id")).await
 }
 
 // A user's cancel.
@@ -282,7 +281,7 @@ async fn s4_3_a_late_cancel_of_a_handle_is_ignored() {
     let handle = peer.park("go").await;
     peer.cancel(handle.raw_id(), "the user").await;
     peer.settle().await;
-    assert_eq!(peer.look(&handle).await.status(), "working");
+    assert_eq!(peer.look(handle.job_id()).await.status(), "working");
     peer.create("go");
     assert_eq!(peer.finish(handle.clone()).await.text(), "go");
     peer.cancel(handle.raw_id(), "the user").await;

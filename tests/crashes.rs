@@ -418,7 +418,7 @@ async fn s9_a_subscription_is_sent_again_and_acknowledged_once() {
     assert_lost(&peer.call("exit", json!({"code": 3})).await, "code 3");
     let answer = peer.call("echo", json!({"text": "well"})).await;
     assert_eq!(answer.text(), "well");
-    let sent: Vec<Entry> = peer.journal().into_iter().filter(|entry| is_listen(entry)).collect();
+    let sent: Vec<Entry> = peer.journal().into_iter().filter(is_listen).collect();
     assert_eq!((sent.len(), sent[0].line == sent[1].line), (2, true));
     assert_ne!(sent[0].pid, sent[1].pid);
 

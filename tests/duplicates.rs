@@ -100,7 +100,7 @@ async fn s7_a_cancel_of_a_joined_call_ends_its_wait_only() {
     let joined = peer.start("wait_file", until("go")).await;
     peer.cancel(&joined, "the user").await;
     peer.settle().await;
-    assert_eq!(peer.look(&job).await.status(), "working");
+    assert_eq!(peer.look(job.job_id()).await.status(), "working");
     peer.create("go");
     assert_eq!(peer.finish(job).await.text(), "go");
     assert!(peer.answers(&joined).is_empty());

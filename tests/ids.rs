@@ -136,7 +136,8 @@ async fn s1_1_1_the_progress_of_each_goes_where_it_belongs() {
     let job = defer_as(&peer, "7", "t", "script", report("old", "old")).await;
     let other = defer_as(&peer, "7", "t", "script", report("new", "new")).await;
     peer.create("old");
-    let shown = async |job: &Answer| peer.look(job).await.handle()["progress"]["message"].clone();
+    let shown =
+        async |job: &Answer| peer.look(job.job_id()).await.handle()["progress"]["message"].clone();
     let look = || async { (shown(&job).await == "old").then_some(()) };
     support::eventually(look).await.unwrap_or_else(|| peer.fail("no progress in the job"));
     assert!(shown(&other).await.is_null(), "the other job has none");

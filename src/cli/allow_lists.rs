@@ -24,7 +24,8 @@ const FILES: &[(&str, &str, &str)] = &[
 pub fn warnings(environment: &[(OsString, OsString)], here: &Path, names: &Names) -> Vec<String> {
     let home = environment.iter().find(|(name, _)| name == "HOME").map(|(_, v)| PathBuf::from(v));
     let mut warnings = Vec::new();
-    for folder in home.iter().map(PathBuf::as_path).chain([here]) {
+    let apart = (home.as_deref() != Some(here)).then_some(here);
+    for folder in home.as_deref().into_iter().chain(apart) {
         for (path, servers, list) in FILES {
             let path = folder.join(path);
             let Some(config) = read(&path) else { continue };
@@ -34,7 +35,6 @@ pub fn warnings(environment: &[(OsString, OsString)], here: &Path, names: &Names
             }
         }
     }
-    warnings.dedup();
     warnings
 }
 

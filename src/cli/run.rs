@@ -1,5 +1,6 @@
 //! `unhurry -- COMMAND`: the wrapper, stdio on both sides.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,18 +58,25 @@ pub async fn run(context: Context) -> u8 {
     tasks.spawn(async move { registry.sweep().await });
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
-    let reader = read_client(stdin(), session.clone(), config.max_message);
+    // A task of its own: here, each message would wake all that is waited for below.
+    let mut reader = tokio::spawn(read_client(stdin(), session.clone(), config.max_message));
 
+    let mut signal = pin!(shutdown_signal());
     let cause = tokio::select! {
-        () = reader => Cause::EndOfInput,
-        _ = &mut writer => Cause::AtOnce,
-        () = shutdown_signal() => Cause::AtOnce,
+        biased;
         cause = session.failed() => Cause::NoServer(cause),
+        _ = &mut reader => Cause::EndOfInput,
+        _ = &mut writer => Cause::AtOnce,
+        () = &mut signal => Cause::AtOnce,
     };
     let code = match cause {
         Cause::EndOfInput => {
             debug!("the client closed stdin");
-            if timeout(LAST_ANSWERS, session.idle()).await.is_err() {
+            let idle = tokio::select! {
+                idle = timeout(LAST_ANSWERS, session.idle()) => idle.is_ok(),
+                () = &mut signal => false,
+            };
+            if !idle {
                 info!("the client left before all its requests were answered");
             }
             0
@@ -83,6 +91,7 @@ pub async fn run(context: Context) -> u8 {
     session.close();
     let _ = tokio::join!(timeout(FLUSH, client.flushed()), session.stop());
     client.close();
+    reader.abort();
     writer.abort();
     code
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::rpc::message::quoted;
+use crate::rpc::object::Members;
 use crate::rpc::splice::{JOB, with_job};
 
 use super::job::{Caller, Job, Outcome, Status};
@@ -209,11 +210,14 @@ fn running_message(view: &View, job: &Job, joined: bool) -> String {
     )
 }
 
-/// What a waiting poll tells its client as progress (§5.1).
+/// What a waiting poll tells its client as progress (§5.1): what the server said last, if it did.
 pub fn progress_message(job: &Job) -> String {
-    match job.place() {
-        0 => format!("{} is still running", job.origin.tool),
-        place => format!("{} waits in line, place {place}", job.origin.tool),
+    let progress = job.progress();
+    let said = progress.as_deref().and_then(Members::parse).and_then(|p| p.text("message"));
+    match (said, job.place()) {
+        (Some(said), _) => said.into_owned(),
+        (None, 0) => format!("{} is still running", job.origin.tool),
+        (None, place) => format!("{} waits in line, place {place}", job.origin.tool),
     }
 }
 
@@ -252,7 +256,7 @@ fn closed(view: &View, job: &Job, status: Status, message: String) -> Answer {
 }
 
 fn replayed_error(view: &View, job: &Job, error: &str) -> Answer {
-    let code = crate::rpc::object::Members::parse(error).and_then(|m| m.get("code"));
+    let code = Members::parse(error).and_then(|m| m.get("code"));
     if code == Some(URL_ELICITATION_REQUIRED) {
         return Answer::Error(error.to_owned());
     }

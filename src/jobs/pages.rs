@@ -7,8 +7,9 @@ use crate::rpc::message::quoted;
 use crate::rpc::object::{Member, Members, elements};
 use crate::rpc::splice::span;
 
-/// Room kept on each page for the block that names the next one.
-const TRAILER: usize = 1024;
+/// Room kept on each page for the block that names the next one, and again under `_meta`: enough
+/// for the longest names that MCP allows.
+const TRAILER: usize = 1536;
 
 /// A result, cut.
 pub struct Pages<'a> {
@@ -27,12 +28,22 @@ impl<'a> Pages<'a> {
             return None;
         }
         let members = Members::parse(result)?;
-        let content = elements(members.get("content")?)?;
+        let mut content = elements(members.get("content")?)?;
         let apart = |m: &&Member| matches!(&*m.name(), "content" | "structuredContent");
         let common: Vec<_> = members.iter().filter(|m| !apart(m)).copied().collect();
         let fixed: usize = common.iter().map(|m| m.key.len() + m.value.len() + 2).sum();
         let room = page_bytes.saturating_sub(fixed + TRAILER).max(page_bytes / 4).max(1);
-        let structured = members.get("structuredContent").filter(|s| s.len() <= room);
+        let structured = members.get("structuredContent");
+        let fits = structured.is_none_or(|structured| structured.len() <= room);
+        // What stands nowhere else must not be lost: it is read as text, as MCP asks servers for.
+        let as_text;
+        if let (false, Some(structured)) = (fits, structured)
+            && !content.iter().any(|block| text_of(block).is_some())
+        {
+            as_text = text_block(structured);
+            content.push(&as_text);
+        }
+        let structured = structured.filter(|_| fits);
         let mut cutter = Cutter { room, left: room, pages: vec![Vec::new()] };
         cutter.left -= structured.map_or(0, str::len);
         for block in content {
@@ -195,6 +206,15 @@ mod tests {
             assert!(pages.count() > 1, "{page_bytes}");
             assert_eq!(joined(&pages), original["content"][0]["text"].as_str().unwrap());
         }
+    }
+
+    #[test]
+    fn structured_content_without_text_is_read_as_text_s5_1() {
+        let data = format!(r#"{{"rows":["{}"]}}"#, "x\\n\u{e9}".repeat(2000));
+        let result = format!(r#"{{"content":[],"structuredContent":{data}}}"#);
+        let pages = Pages::cut(&result, 4096).unwrap();
+        assert!(pages.count() > 1 && !pages.page(1, None).contains("structuredContent"));
+        assert_eq!(joined(&pages), data);
     }
 
     #[test]

@@ -43,8 +43,10 @@ struct Index {
     joinable_tools: HashMap<Arc<str>, usize>,
     /// when a result expires, or its tombstone goes
     due: BTreeSet<(Instant, Uuid)>,
-    /// results that were fetched, the first to go when room is needed
+    /// results that were fetched, which go when room is needed
     fetched: BTreeSet<(Instant, Uuid)>,
+    /// the tombstones in `due`, which go even before those
+    tombstones: BTreeSet<(Instant, Uuid)>,
     serial: u64,
     running: usize,
     stored: u64,
@@ -269,7 +271,7 @@ impl Index {
     /// A result becomes a tombstone, a tombstone goes.
     fn expire(&mut self, id: Uuid, now: Instant) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
-        let job = entry.job.clone();
+        let (job, due) = (entry.job.clone(), entry.due);
         if let Some(at) = entry.fetched.take() {
             self.fetched.remove(&(at, id));
         }
@@ -278,9 +280,11 @@ impl Index {
                 self.stored -= bytes;
                 self.unjoin(&job);
                 self.set_due(id, Some(now + TOMBSTONE));
+                self.tombstones.insert((now + TOMBSTONE, id));
             }
             None => {
                 self.stored -= OVERHEAD;
+                self.tombstones.remove(&(due.unwrap_or(now), id));
                 self.set_due(id, None);
                 self.jobs.remove(&id);
                 self.by_caller.remove(&(job.origin.caller.clone(), job.serial));
@@ -288,10 +292,11 @@ impl Index {
         }
     }
 
-    /// Over the limit, fetched results go, the oldest first; unfetched ones never do (§11).
+    /// Over the limit, tombstones and then fetched results go, the oldest first; unfetched ones
+    /// never do (§11).
     fn make_room(&mut self, max_stored: u64) {
         while self.stored > max_stored
-            && let Some(&(_, id)) = self.fetched.first()
+            && let Some(&(_, id)) = self.tombstones.first().or(self.fetched.first())
         {
             self.expire(id, Instant::now());
         }

@@ -10,7 +10,7 @@ use crate::downstream::reply::{Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
 
-use super::message::{INVALID_REQUEST, Message, error_line};
+use super::message::{INVALID_REQUEST, Message, error_line, shown};
 use super::session::Session;
 
 impl Session {
@@ -50,13 +50,18 @@ impl Session {
     }
 
     pub(super) fn server_batch(&self, line: &Bytes, text: &str) {
+        let elements = elements(text).unwrap_or_default();
+        // Log lines may begin with a bracket too, and be JSON.
+        if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| is_message(&e))) {
+            return warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text));
+        }
         if !self.state().client.sends_batches() {
             self.client.push(line);
             return;
         }
-        for element in elements(text).unwrap_or_default() {
+        for element in elements {
             match Envelope::parse(element) {
-                Ok(envelope) if envelope.kind() != Kind::Unknown => {
+                Ok(envelope) if is_message(&envelope) => {
                     let part = line.slice_ref(element.as_bytes());
                     self.server_message(&Message { line: &part, text: element, envelope });
                 }
@@ -64,4 +69,8 @@ impl Session {
             }
         }
     }
+}
+
+fn is_message(envelope: &Envelope) -> bool {
+    envelope.version == Some("\"2.0\"") && envelope.kind() != Kind::Unknown
 }

@@ -96,6 +96,10 @@ impl Session {
         let received = Instant::now();
         let name = params.text("name").unwrap_or_default();
         if let Some(tool) = state.catalog.ours(&name) {
+            if state.catalog.must_ask() {
+                state.catalog.hold_call(asker, keep(message.line));
+                return self.read_catalog(&mut state);
+            }
             return self.own_call(state, tool, params, id, asker);
         }
         if state.catalog.must_ask() {

@@ -38,6 +38,7 @@ impl Session {
             None if state.pending.contains(&id) || state.has_parted(&id) => {
                 debug!("ignored a late cancel of a call that has its handle");
             }
+            None if state.catalog.cancel(&id) => debug!("the server has answered already"),
             None => self.upstream.send_if_up(message.line),
         }
         self.note_answered();

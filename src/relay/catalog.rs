@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tracing::warn;
 
 use crate::jobs::handle::{Names, OwnTool};
 use crate::jobs::tools::definitions;
+use crate::rpc::message::Id;
 use crate::rpc::object::{Members, elements};
 use crate::rpc::splice::{Edits, OUTPUT_SCHEMA};
 
@@ -29,11 +31,14 @@ pub struct Catalog {
     asked: bool,
 }
 
-/// The pages that are being read, and the client's answer that waits for them.
+/// The pages that are being read, and what waits for them.
 #[derive(Default)]
-struct Reading {
+pub struct Reading {
     pages: usize,
-    held: Vec<Held>,
+    /// answers to the client
+    pub held: Vec<Held>,
+    /// calls of a tool that may be ours or the server's
+    pub calls: Vec<(Asker, Bytes)>,
 }
 
 /// A first page that the client asked for and that can't go out yet.
@@ -48,8 +53,8 @@ pub struct Held {
 pub enum Next {
     /// read the page at this cursor, raw JSON
     Read(String),
-    /// all is known; these answers can go out
-    Done(Vec<Held>),
+    /// all is known; what was held can go on
+    Done(Reading),
 }
 
 impl Catalog {
@@ -112,6 +117,11 @@ impl Catalog {
         self.asked = true;
     }
 
+    /// Keeps a call until it is clear whose tool it means.
+    pub fn hold_call(&mut self, asker: Asker, line: Bytes) {
+        self.reading.get_or_insert_default().calls.push((asker, line));
+    }
+
     /// Starts to read the pages ourselves.
     pub fn read_from_start(&mut self) {
         self.reading.get_or_insert_default();
@@ -146,6 +156,21 @@ impl Catalog {
         Ok((!walking).then(|| cursor.to_owned()))
     }
 
+    /// Whether a client waits for what is held.
+    pub fn is_holding(&self) -> bool {
+        let holds = |reading: &Reading| !reading.held.is_empty() || !reading.calls.is_empty();
+        self.reading.as_ref().is_some_and(holds)
+    }
+
+    /// The client takes back a request whose answer is held.
+    pub fn cancel(&mut self, id: &Id) -> bool {
+        let Some(reading) = &mut self.reading else { return false };
+        let before = reading.held.len() + reading.calls.len();
+        reading.held.retain(|held| held.asker.key().as_ref() != Some(id));
+        reading.calls.retain(|(asker, _)| asker.key().as_ref() != Some(id));
+        reading.held.len() + reading.calls.len() < before
+    }
+
     /// A page that we asked for came in; `result` is `None` where the server refused it.
     pub fn page_read(&mut self, result: Option<&str>) -> Next {
         let cursor = result.and_then(|result| self.note(result)).map(str::to_owned);
@@ -157,15 +182,15 @@ impl Catalog {
             Some(cursor) if pages < PAGES => Next::Read(cursor),
             _ => {
                 self.settle();
-                Next::Done(self.reading.take().map(|reading| reading.held).unwrap_or_default())
+                Next::Done(self.reading.take().unwrap_or_default())
             }
         }
     }
 
-    /// The server is gone: the answers that were held.
-    pub fn abandon(&mut self) -> Vec<Held> {
+    /// The server is gone: what was held.
+    pub fn abandon(&mut self) -> Reading {
         self.asked = self.names.is_some();
-        self.reading.take().map(|reading| reading.held).unwrap_or_default()
+        self.reading.take().unwrap_or_default()
     }
 
     /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it.
@@ -181,9 +206,22 @@ impl Catalog {
         let Some(list) = Members::parse(result).and_then(|members| members.get("tools")) else {
             return edits;
         };
-        for tool in elements(list).unwrap_or_default() {
+        let tools = elements(list).unwrap_or_default();
+        let mut leading = true;
+        for (index, tool) in tools.iter().enumerate() {
             let Some(members) = Members::parse(tool) else { continue };
-            if members.text("name").is_some_and(|name| deferrable(&name)) {
+            let Some(name) = members.text("name") else { continue };
+            if self.ours(&name).is_some() {
+                // It came after ours got that name, and no list may have one name twice.
+                warn!(
+                    tool = &*name,
+                    "hid a tool of the server that goes by the name of one of ours"
+                );
+                edits.remove_element(text, &tools, index, leading);
+                continue;
+            }
+            leading = false;
+            if deferrable(&name) {
                 hide_output_schema(&mut edits, text, &members);
             }
         }
@@ -239,6 +277,18 @@ mod tests {
             edited(list),
             r#"{"tools":[{"name":"a","_meta":{"k":1,"unhurry/outputSchema":{}}}]}"#
         );
+    }
+
+    #[test]
+    fn s5_3_a_name_that_comes_too_late_is_hidden() {
+        let mut catalog = Catalog::new("");
+        catalog.settle();
+        let list = r#"{"tools":[{"name":"a"},{"name":"job_get"},{"name":"job_cancel"}]}"#;
+        catalog.note(list);
+        let edited = catalog.edit_page(list, list, true, |_| true).apply(list);
+        let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
+        let names: Vec<_> = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+        assert_eq!(names, ["a", "job_get", "job_cancel"]);
     }
 
     #[test]

@@ -52,7 +52,8 @@ impl Session {
         loop {
             {
                 let state = self.state();
-                if !state.pending.any_asked() && state.waits.is_empty() {
+                let asked = state.pending.any_asked() || state.catalog.is_holding();
+                if !asked && state.waits.is_empty() {
                     return;
                 }
             }
@@ -84,9 +85,11 @@ impl Session {
             return self.fail_locked(&mut state, &end.cause);
         }
         self.forget_server_requests(&mut state);
-        for Held { asker, .. } in state.catalog.abandon() {
+        let held = state.catalog.abandon();
+        for Held { asker, .. } in held.held {
             self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, &end.cause));
         }
+        self.take_up(held.calls);
         // Chosen beforehand: the end of a call lets the next in its line go, to the next server.
         let lost = state.pending.iter().filter(|(_, pending)| !pending.survives_the_server());
         let lost: Vec<Id> = lost.map(|(id, _)| id.clone()).collect();

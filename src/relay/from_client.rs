@@ -46,7 +46,11 @@ impl Session {
                 let reply = Reply::Line(self.client.clone());
                 self.client_message(&Message { line, text, envelope }, reply);
             }
-            _ => warn!("skipped a line of the client that is no JSON-RPC: {}", shown(text)),
+            // It may be half a call with its arguments, so its text is not for everybody (§10).
+            _ => {
+                warn!(bytes = text.len(), "skipped a line of the client that is no JSON-RPC");
+                debug!("the skipped line: {}", shown(text));
+            }
         }
     }
 
@@ -84,7 +88,8 @@ impl Session {
         if method == "tools/call" {
             return self.call(state, message, &params, id, asker);
         }
-        if method == "ping" && (state.pending.calls() > 0 || self.upstream.is_starting()) {
+        let busy = || state.pending.calls() > 0 || state.pending.any_opening();
+        if method == "ping" && (busy() || self.upstream.is_starting()) {
             return self.answer(&asker, &result_line(&asker.id, "{}"));
         }
         state.settings.note(method, message.line, &message.envelope);

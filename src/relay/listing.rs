@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -116,12 +117,24 @@ impl Session {
     pub(super) fn catalog_page(&self, state: &mut State, result: Option<&str>) {
         match state.catalog.page_read(result) {
             Next::Read(cursor) => self.read_page(state, Some(&cursor)),
-            Next::Done(held) => {
-                for Held { key, asker, line } in held {
+            Next::Done(reading) => {
+                for Held { key, asker, line } in reading.held {
                     self.list_out(state, key, Some(asker), &Message::of(&line));
                 }
+                self.take_up(reading.calls);
             }
         }
+    }
+
+    /// Calls that waited for the names of our tools go where they belong.
+    pub(super) fn take_up(&self, calls: Vec<(Asker, Bytes)>) {
+        let Some(me) = self.me.upgrade().filter(|_| !calls.is_empty()) else { return };
+        // Whoever calls this holds the lock.
+        tokio::spawn(async move {
+            for (asker, line) in calls {
+                me.client_message(&Message::of(&line), asker.reply);
+            }
+        });
     }
 
     /// The server has not answered a list for 2 s: the last answer goes out again (§1.1.5).

@@ -210,6 +210,12 @@ impl Pendings {
         self.calls
     }
 
+    /// Whether the server still has to answer the client's opening.
+    pub fn any_opening(&self) -> bool {
+        let opens = |pending: &Pending| matches!(pending.what, What::Initialize | What::Discover);
+        self.by_id.values().any(opens)
+    }
+
     /// Whether a client waits for anything.
     pub fn any_asked(&self) -> bool {
         self.by_id.values().any(|pending| pending.asker.is_some())

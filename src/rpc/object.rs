@@ -45,7 +45,7 @@ impl<'a> Members<'a> {
     }
 
     pub fn position(&self, key: &str) -> Option<usize> {
-        self.0.iter().rposition(|member| member.name() == key)
+        self.0.iter().rposition(|member| member.is(key))
     }
 
     pub fn iter(&self) -> std::slice::Iter<'_, Member<'a>> {
@@ -66,6 +66,13 @@ impl<'a> Members<'a> {
 }
 
 impl<'a> Member<'a> {
+    /// Whether the key, unescaped, is this one.
+    fn is(&self, key: &str) -> bool {
+        let inner = &self.key[1..self.key.len() - 1];
+        // Almost no key is written with escapes, and those are longer than what they stand for.
+        inner == key || (inner.len() > key.len() && inner.contains('\\') && self.name() == key)
+    }
+
     /// The key, unescaped; empty for a key that has a lone surrogate.
     pub fn name(&self) -> Cow<'a, str> {
         string(self.key).unwrap_or_default()

@@ -4,8 +4,10 @@
 //! a writer, and everything that is ready leaves with one write (PERFORMANCE: a small call is
 //! wake-ups, not JSON).
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::{Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -22,8 +24,6 @@ const HIGH_WATER: usize = 8 << 20;
 #[derive(Default)]
 pub struct Outbox {
     queue: Mutex<Queue>,
-    /// wakes the writer
-    filled: Notify,
     /// wakes who waits for room, or for the end
     drained: Notify,
 }
@@ -35,6 +35,30 @@ struct Queue {
     pending: usize,
     closed: bool,
     broken: bool,
+    /// the writer, while it has nothing to do
+    writer: Option<Waker>,
+}
+
+impl Queue {
+    /// Hands over what is ready; empty where the queue is closed.
+    fn poll_ready(&mut self, context: &mut Context, ready: &mut Ready) -> Poll<()> {
+        std::mem::swap(&mut self.ready, ready);
+        if ready.is_empty() && !self.closed {
+            self.writer = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    fn wake_writer(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.pending < HIGH_WATER
+    }
 }
 
 /// What is ready to be written, in order. The writer gives it back empty, so that a steady flow
@@ -92,15 +116,15 @@ impl Outbox {
         }
         queue.ready.push(message);
         queue.pending += message.len() + 1;
-        drop(queue);
-        self.filled.notify_one();
+        queue.wake_writer();
         true
     }
 
     /// No more messages; the writer ends when what is queued has been written.
     pub fn close(&self) {
-        self.queue().closed = true;
-        self.filled.notify_one();
+        let mut queue = self.queue();
+        queue.closed = true;
+        queue.wake_writer();
     }
 
     /// Whether messages still reach the peer.
@@ -109,9 +133,14 @@ impl Outbox {
         !queue.closed && !queue.broken
     }
 
+    /// Whether the queue is below its high-water mark.
+    pub fn has_room(&self) -> bool {
+        self.queue().has_room()
+    }
+
     /// Waits until the queue is below its high-water mark.
     pub async fn room(&self) {
-        self.until(|queue| queue.pending < HIGH_WATER).await
+        self.until(Queue::has_room).await
     }
 
     /// Waits until everything pushed so far has been written, or can't be.
@@ -120,13 +149,15 @@ impl Outbox {
     }
 
     async fn until(&self, enough: impl Fn(&Queue) -> bool) {
-        loop {
+        let over = || {
+            let queue = self.queue();
+            queue.broken || enough(&queue)
+        };
+        while !over() {
             let drained = self.drained.notified();
-            {
-                let queue = self.queue();
-                if queue.broken || enough(&queue) {
-                    return;
-                }
+            // Looked at again, since it may have been drained before there was anything to wake.
+            if over() {
+                return;
             }
             drained.await;
         }
@@ -146,17 +177,9 @@ impl Outbox {
     async fn write_all(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         let mut ready = Ready::default();
         loop {
-            let closed = {
-                let mut queue = self.queue();
-                std::mem::swap(&mut queue.ready, &mut ready);
-                queue.closed
-            };
+            poll_fn(|context| self.queue().poll_ready(context, &mut ready)).await;
             if ready.is_empty() {
-                if closed {
-                    return to.shutdown().await;
-                }
-                self.filled.notified().await;
-                continue;
+                return to.shutdown().await;
             }
             for piece in ready.pieces() {
                 to.write_all(piece).await?;

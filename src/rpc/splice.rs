@@ -45,6 +45,18 @@ impl Edits {
         self.0.push((range, String::new()));
     }
 
+    /// Takes the element at `index` out of an array, with the comma before it, or, where nothing
+    /// before it stays (`first`), with the comma after it.
+    pub fn remove_element(&mut self, text: &str, elements: &[&str], index: usize, first: bool) {
+        let own = span(text, elements[index]);
+        let range = match (first, elements.get(index + 1)) {
+            (false, _) => span(text, elements[index - 1]).end..own.end,
+            (true, Some(next)) => own.start..span(text, next).start,
+            (true, None) => own,
+        };
+        self.0.push((range, String::new()));
+    }
+
     /// Inserts `with` right before the end of `array`, a slice of `text` that is a JSON array.
     pub fn append_elements(&mut self, text: &str, array: &str, with: &str) {
         let end = span(text, array).end - 1;
@@ -198,6 +210,28 @@ mod tests {
             ),
             r#"{"params":{"_meta":{"progressToken":"t"}}}"#
         );
+    }
+
+    #[test]
+    fn elements_can_be_taken_out_anywhere_in_an_array() {
+        let text = "[1 , 2, 3 ,4]";
+        let without = |gone: &[usize]| {
+            let (elements, mut edits) =
+                (super::super::object::elements(text).unwrap(), Edits::new());
+            let mut first = true;
+            for index in 0..elements.len() {
+                match gone.contains(&index) {
+                    true => edits.remove_element(text, &elements, index, first),
+                    false => first = false,
+                }
+            }
+            edits.apply(text)
+        };
+        assert_eq!(without(&[0]), "[2, 3 ,4]");
+        assert_eq!(without(&[0, 1]), "[3 ,4]");
+        assert_eq!(without(&[2, 3]), "[1 , 2]");
+        assert_eq!(without(&[0, 2]), "[2 ,4]");
+        assert_eq!(without(&[0, 1, 2, 3]), "[]");
     }
 
     #[test]

@@ -25,6 +25,8 @@ const LAST_WORDS: Duration = Duration::from_millis(300);
 /// The tail of stderr that errors show.
 const TAIL_LINES: usize = 20;
 const TAIL_LINE: usize = 500;
+/// What stands between the cause of an end and the tail.
+pub const TAIL: &str = "; its stderr ended with:\n";
 /// The longest line of stderr that is passed on whole.
 const STDERR_LINE: usize = 8 << 10;
 
@@ -192,6 +194,6 @@ fn exit_text(status: Option<ExitStatus>) -> String {
 fn last_words(how: &str, tail: &str) -> Arc<str> {
     match tail {
         "" => format!("the server {how}").into(),
-        tail => format!("the server {how}; its stderr ended with:\n{tail}").into(),
+        tail => format!("the server {how}{TAIL}{tail}").into(),
     }
 }

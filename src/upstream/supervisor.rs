@@ -21,7 +21,7 @@ use crate::config::Command;
 use crate::logging::Stderr;
 use crate::rpc::outbox::Outbox;
 
-use super::child::Life;
+use super::child::{Life, TAIL};
 use super::process::{Environment, Process, SpawnError};
 use super::reaper::Reaper;
 use super::{End, Events};
@@ -213,10 +213,8 @@ impl Supervisor {
         self.heard.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the server can't be expected to answer yet: it is being started anew, or has not
-    /// said a word since the first start.
     pub fn is_starting(&self) -> bool {
-        !self.heard.load(Ordering::Relaxed) || matches!(&*self.state(), State::Starting { .. })
+        matches!(&*self.state(), State::Starting { .. })
     }
 
     /// Waits until there is room for more messages.
@@ -224,6 +222,7 @@ impl Supervisor {
         loop {
             let changed = self.changed.notified();
             let outbox = match &*self.state() {
+                State::Up { link, .. } if link.outbox.has_room() => return,
                 State::Up { link, .. } => Some(link.outbox.clone()),
                 State::Starting { queued, .. } if *queued > QUEUED => None,
                 _ => return,
@@ -295,7 +294,8 @@ impl Supervisor {
             End { cause, never_up, during_start }
         };
         self.changed.notify_waiters();
-        warn!("{}", end.cause);
+        // The tail has been passed on as it came.
+        warn!("{}", end.cause.split(TAIL).next().unwrap_or_default());
         if let Some(events) = self.events.upgrade() {
             events.lost(&end);
         }

@@ -75,10 +75,13 @@ impl Answer {
         self.result()["content"].as_array().map_or(&[], Vec::as_slice)
     }
 
+    fn first_text(&self) -> Option<&str> {
+        self.content().iter().find_map(|block| block["text"].as_str())
+    }
+
     /// The first block of text.
     pub fn text(&self) -> &str {
-        let text = self.content().iter().find_map(|block| block["text"].as_str());
-        text.unwrap_or_else(|| panic!("no text: {}", self.raw))
+        self.first_text().unwrap_or_else(|| panic!("no text: {}", self.raw))
     }
 
     /// What the proxy says about the job, in every answer about one: `_meta["unhurry/job"]`, null in
@@ -90,9 +93,9 @@ impl Answer {
     /// The handle: the structured content or, for clients older than that, the JSON of the first
     /// text. Null if the answer is none.
     pub fn handle(&self) -> Value {
-        let from_text = || serde_json::from_str(self.text()).unwrap_or_default();
+        let from_text = || serde_json::from_str(self.first_text()?).ok();
         match self.structured() {
-            Value::Null if self.job().is_object() => from_text(),
+            Value::Null if self.job().is_object() => from_text().unwrap_or_default(),
             structured if structured["job_id"].is_string() => structured.clone(),
             _ => Value::Null,
         }

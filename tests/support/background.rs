@@ -23,17 +23,6 @@ impl Peer {
         self.defer("wait_file", until(file)).await
     }
 
-    /// What `job_get` says of a job now.
-    pub async fn look(&self, job: &Answer) -> Answer {
-        self.call("job_get", json!({"job_id": job.job_id(), "wait_seconds": 0})).await
-    }
-
-    /// The jobs that `job_get` lists, which fetches none of them.
-    pub async fn jobs(&self) -> Vec<Value> {
-        let list = self.call("job_get", json!({})).await;
-        list.structured()["jobs"].as_array().cloned().unwrap_or_default()
-    }
-
     /// Waits until the job of this id is listed with this status.
     pub async fn listed_as(&self, job_id: &str, status: &str) {
         let wanted = |job: &Value| job["job_id"] == job_id && job["status"] == status;

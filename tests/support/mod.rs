@@ -11,6 +11,8 @@
 
 mod answer;
 mod background;
+pub mod cli;
+mod jobs;
 mod journal;
 pub mod json;
 mod line;
@@ -25,6 +27,7 @@ use std::time::Duration;
 
 pub use answer::{Action, Answer, call_params};
 pub use background::until;
+pub use jobs::assert_text_says_all;
 pub use journal::Entry;
 pub use line::Line;
 pub use peer::Peer;
