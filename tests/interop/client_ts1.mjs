@@ -1,0 +1,20 @@
+// The TypeScript SDK 1.x: legacy era only.
+import { capabilities, clientInfo, require, run, user } from './run_steps.mjs';
+
+const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
+const { CreateMessageRequestSchema, ElicitRequestSchema } = require('@modelcontextprotocol/sdk/types.js');
+
+await run(async (_era, server, onerror) => {
+  const client = new Client(clientInfo, { capabilities });
+  client.onerror = onerror;
+  client.callArgs = [undefined]; // callTool(params, resultSchema, options)
+  client.setRequestHandler(ElicitRequestSchema, () => user.elicitation());
+  client.setRequestHandler(CreateMessageRequestSchema, () => user.sampling());
+  const transport = new StdioClientTransport(server);
+  // The client tells the negotiated version to the transport only.
+  let version;
+  transport.setProtocolVersion = it => (version = it);
+  await client.connect(transport);
+  return { client, protocol: () => version };
+});

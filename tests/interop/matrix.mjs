@@ -1,0 +1,88 @@
+// Who is run against whom, and what each client does with each server.
+import { join } from 'node:path';
+
+const here = import.meta.dirname;
+const cache = process.env.INTEROP_CACHE;
+const python = major => join(cache, `venv-mcp${major}/bin/python`);
+
+export const npm = join(cache, 'npm');
+
+export const clients = {
+  ts1: { command: ['node', join(here, 'client_ts1.mjs')], eras: ['legacy'] },
+  ts2: { command: ['node', join(here, 'client_ts2.mjs')], eras: ['legacy', 'modern', 'auto'] },
+  // Says nothing when it times out, so the proxy cannot learn from it.
+  py1: { command: [python(1), join(here, 'client_py1.py')], eras: ['legacy'], silent: true },
+  py2: { command: [python(2), join(here, 'client_py2.py')], eras: ['legacy', 'modern', 'auto'] },
+  rmcp: { command: [process.env.CLIENT_RMCP], eras: ['legacy', 'modern', 'auto'] }
+};
+
+// A step is one call of a tool. `ends` says how a call through the proxy has to end: `fast` in its own
+// answer, `handle` in a handle and polls. `core` steps are enough where only the opening is in question.
+const ownSteps = [
+  { check: 'fast call', tool: 'add', arguments: { a: 2, b: 3 }, ends: 'fast', core: true },
+  { check: 'slow call with outputSchema', tool: 'slow_report', arguments: { seconds: 2.5 }, progress: true,
+    ends: 'handle', core: true },
+  // Without the proxy the client gives up; through it the result is that of the slow call above. Not the
+  // last step: the Python SDK 1.x does not cancel, and fails on an answer that comes while it closes.
+  { check: 'longer than the time-out', tool: 'slow_report', arguments: { seconds: 3 }, timeout: 2,
+    ends: 'handle', like: 'slow call with outputSchema' },
+  { check: 'failure', tool: 'fail', arguments: { seconds: 0 }, ends: 'fast' },
+  { check: 'slow failure', tool: 'fail', arguments: { seconds: 1.5 }, ends: 'handle' },
+  { check: 'elicitation', tool: 'ask', arguments: { seconds: 0 }, ends: 'fast' },
+  // In the modern era the server is not waiting meanwhile: the question was the answer of a first call.
+  { check: 'elicitation, slow user', tool: 'ask', arguments: { seconds: 0 }, answer_after: 1.5,
+    ends: { legacy: 'handle', modern: 'fast' } },
+  { check: 'elicitation from the background', tool: 'ask', arguments: { seconds: 1.5 }, ends: 'handle' },
+  { check: 'sampling', tool: 'sample', arguments: { seconds: 0 }, ends: 'fast' },
+  { check: 'sampling from the background', tool: 'sample', arguments: { seconds: 1.5 }, ends: 'handle' },
+  { check: 'unknown tool', tool: 'nothing', arguments: {}, ends: 'fast' },
+  { check: 'bad arguments', tool: 'add', arguments: { a: 'two' }, ends: 'fast' }
+];
+
+const everythingSteps = [
+  { check: 'fast call', tool: 'echo', arguments: { message: 'Größe 📈' }, ends: 'fast', core: true },
+  { check: 'structured content', tool: 'get-structured-content', arguments: { location: 'Chicago' }, ends: 'fast' },
+  { check: 'image', tool: 'get-tiny-image', arguments: {}, ends: 'fast' },
+  { check: 'resource links', tool: 'get-resource-links', arguments: { count: 3 }, ends: 'fast' },
+  { check: 'annotations', tool: 'get-annotated-message',
+    arguments: { messageType: 'success', includeImage: true }, ends: 'fast' },
+  { check: 'slow call with progress', tool: 'trigger-long-running-operation',
+    arguments: { duration: 2.5, steps: 10 }, progress: true, ends: 'handle', core: true },
+  { check: 'longer than the time-out', tool: 'trigger-long-running-operation',
+    arguments: { duration: 2.5, steps: 10 }, timeout: 2, ends: 'handle', like: 'slow call with progress' },
+  { check: 'elicitation', tool: 'trigger-elicitation-request', arguments: {}, ends: 'fast' },
+  { check: 'elicitation, slow user', tool: 'trigger-elicitation-request', arguments: {}, answer_after: 1.5,
+    ends: 'handle' },
+  { check: 'sampling', tool: 'trigger-sampling-request', arguments: { prompt: 'six times seven?' }, ends: 'fast' },
+  { check: 'sampling, slow model', tool: 'trigger-sampling-request', arguments: { prompt: 'and now?' },
+    answer_after: 1.5, ends: 'handle' },
+  { check: 'unknown tool', tool: 'nothing', arguments: {}, ends: 'fast' }
+];
+
+// CONTRACT §6: a client that times out before the handle, and says so, gets it sooner from its next call on.
+const learningSteps = [
+  { check: 'call within the budget', tool: 'slow_report', arguments: { seconds: 2 }, ends: 'fast' },
+  { check: 'time-out before the handle', tool: 'slow_report', arguments: { seconds: 2.1 }, timeout: 1.5 },
+  { check: 'handle before the time-out', tool: 'slow_report', arguments: { seconds: 2.2 }, timeout: 1.5,
+    ends: 'handle', like: 'call within the budget' }
+];
+
+const pySlow = [python(1), join(here, 'slow_server.py')];
+const pyModern = [python(2), join(here, 'modern_server.py')];
+
+// `budget` is the proxy's --answer-within, 1 s by default.
+export const servers = {
+  everything: { modern: false, steps: everythingSteps,
+    command: ['node', join(npm, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js'), 'stdio'] },
+  slow: { modern: false, steps: ownSteps, command: pySlow },
+  'modern-py': { modern: true, steps: ownSteps, command: pyModern },
+  'modern-ts': { modern: true, steps: ownSteps, command: ['node', join(here, 'modern_server.mjs'), npm] },
+  'slow-5s': { modern: false, steps: learningSteps, command: pySlow, budget: '5s' },
+  'modern-5s': { modern: true, steps: learningSteps, command: pyModern, budget: '5s' }
+};
+
+export const pairs = Object.keys(clients).flatMap(client => clients[client].eras.flatMap(era =>
+  Object.entries(servers)
+    .filter(([, server]) => server.steps !== learningSteps ? era !== 'modern' || server.modern
+      : !clients[client].silent && era === (server.modern ? 'modern' : 'legacy'))
+    .map(([server, { steps }]) => ({ client, era, server, steps: steps.filter(step => step.core || era !== 'auto') }))));
