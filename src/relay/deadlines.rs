@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
-use tracing::warn;
 
 use crate::jobs::handle::seconds;
 use crate::rpc::message::Id;
@@ -131,10 +130,7 @@ impl Session {
         );
         match &pending.what {
             What::Initialize => self.fail_locked(state, &cause),
-            What::Revival(Step::Initialize) => {
-                warn!("{cause}");
-                self.upstream.give_up();
-            }
+            What::Revival(Step::Initialize) => self.upstream.give_up(&cause),
             _ => {}
         }
     }
