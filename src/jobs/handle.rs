@@ -121,7 +121,7 @@ impl<'a> Report<'a> {
             job_id: job.id.to_string(),
             tool: &job.origin.tool,
             status: status.as_str(),
-            done: status != Status::Working,
+            done: status.is_final(),
             elapsed_seconds: job.elapsed().as_secs(),
             eta_seconds: None,
             poll_after_seconds: None,
@@ -139,7 +139,7 @@ fn progress(job: &Job) -> Option<Box<RawValue>> {
 
 /// `_meta["unhurry/job"]`, on every answer about a job (§4.2).
 pub fn job_meta(job: &Job, status: Status) -> String {
-    let done = status != Status::Working;
+    let done = status.is_final();
     format!(r#"{{"job_id":"{}","status":"{}","done":{done}}}"#, job.id, status.as_str())
 }
 
@@ -271,6 +271,13 @@ fn replayed_error(view: &View, job: &Job, error: &str) -> Answer {
     Answer::Result(tool_result(view, &body, true, Some(&job_meta(job, Status::Failed))))
 }
 
+/// §8.4: the server's question, to be answered by calling `job_get` again with the answers, as the
+/// modern era answers any question.
+pub fn question(job: &Job, question: &[u8]) -> Answer {
+    let meta = job_meta(job, Status::InputRequired);
+    Answer::Result(with_job(&String::from_utf8_lossy(question), &meta))
+}
+
 /// Whether the server marks the tool as safe to repeat (§5.1).
 pub fn repeatable(marked: Option<bool>) -> &'static str {
     match marked {
@@ -332,7 +339,7 @@ pub fn envelope(view: &View, job: &Job) -> String {
         job_id: job.id.to_string(),
         tool: &job.origin.tool,
         status: status.as_str(),
-        done: status != Status::Working,
+        done: status.is_final(),
         elapsed_seconds: job.elapsed().as_secs(),
         result,
         error,

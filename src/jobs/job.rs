@@ -36,6 +36,8 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Working,
+    /// the server has asked for input (§8.4)
+    InputRequired,
     Completed,
     Failed,
     Cancelled,
@@ -43,9 +45,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether the job has ended.
+    pub fn is_final(self) -> bool {
+        !matches!(self, Status::Working | Status::InputRequired)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Working => "working",
+            Status::InputRequired => "input_required",
             Status::Completed => "completed",
             Status::Failed => "failed",
             Status::Cancelled => "cancelled",
@@ -102,11 +110,9 @@ pub struct Origin {
     /// whether the server marks the tool as safe to repeat, where it says so
     pub repeatable: Option<bool>,
     pub owner: Weak<dyn Owner>,
-    /// the id by which the owner's server knows the call
-    pub upstream_id: Id,
 }
 
-/// A job. All of its changes go through the methods of [`super::registry::Registry`].
+/// A job. Its end, and whether it was fetched, go through [`super::registry::Registry`].
 pub struct Job {
     pub id: Uuid,
     pub origin: Origin,
@@ -120,6 +126,9 @@ pub struct Job {
 struct State {
     progress: Option<Box<str>>,
     place: usize,
+    /// the server's `input_required` result, raw JSON, until it is answered
+    question: Option<Bytes>,
+    upstream_id: Option<Id>,
     end: Option<End>,
     fetched: bool,
     last_poll: Option<Instant>,
@@ -166,7 +175,9 @@ impl Job {
 
     /// How the job stands now.
     pub fn status(&self) -> Status {
-        match &self.state().end {
+        let state = self.state();
+        match &state.end {
+            None if state.question.is_some() => Status::InputRequired,
             None => Status::Working,
             Some(End { outcome: None, .. }) => Status::Expired,
             Some(end) => end.status,
@@ -223,11 +234,36 @@ impl Job {
         self.state().last_poll = Some(Instant::now());
     }
 
-    /// Waits for the end of the job.
-    pub async fn ended(&self) {
+    /// What the server asks for: its `input_required` result, raw JSON.
+    pub fn question(&self) -> Option<Bytes> {
+        self.state().question.clone()
+    }
+
+    /// The server asks for input, or, with `None`, gets its answer.
+    pub fn set_question(&self, question: Option<Bytes>) {
+        self.state().question = question;
+        self.changed.notify_waiters();
+    }
+
+    /// The id by which the owner's server knows the call now.
+    pub fn upstream_id(&self) -> Option<Id> {
+        self.state().upstream_id.clone()
+    }
+
+    pub fn set_upstream_id(&self, id: Id) {
+        self.state().upstream_id = Some(id);
+    }
+
+    /// Whether there is more to tell than that it still runs.
+    pub fn has_news(&self) -> bool {
+        self.status() != Status::Working
+    }
+
+    /// Waits for the end of the job, or for a question of its server.
+    pub async fn news(&self) {
         loop {
             let changed = self.changed.notified();
-            if self.is_done() {
+            if self.has_news() {
                 return;
             }
             changed.await;

@@ -11,7 +11,7 @@ use crate::rpc::message::string;
 use crate::rpc::object::Members;
 
 use super::handle::{self, Answer, Names, View, job_meta, tool_result};
-use super::job::{Job, Outcome, Status};
+use super::job::{Job, Outcome};
 use super::pages::{Pages, text_block};
 use super::registry::Registry;
 
@@ -170,6 +170,9 @@ pub fn get(
         let answer = Answer::Result(handle::envelope(view, job));
         return Got { answer, to_the_end: end.is_some() };
     }
+    if let Some(asked) = job.question().filter(|_| end.is_none()) {
+        return Got { answer: handle::question(job, &asked), to_the_end: false };
+    }
     let Some(end) = end else {
         let answer = Answer::Result(handle::handle(view, registry, job, joined));
         return Got { answer, to_the_end: false };
@@ -284,11 +287,6 @@ pub fn cancel(view: &View, registry: &Registry, job: &Arc<Job>) -> String {
 /// How long a poll may wait: what it asks for, within the client's budget (§5.1).
 pub fn wait_for(view: &View, arguments: &GetArguments) -> Duration {
     arguments.wait.unwrap_or(view.wait_limit).min(view.wait_limit)
-}
-
-/// Whether an answer says that the job has ended.
-pub fn is_final(status: Status) -> bool {
-    status != Status::Working
 }
 
 #[cfg(test)]

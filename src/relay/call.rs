@@ -17,7 +17,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::config::{Budget, Duplicates, ToolPolicy};
+use crate::config::{Duplicates, ToolPolicy};
 use crate::jobs::duplicates::fingerprint;
 use crate::jobs::handle::{failure, handle, repeatable, seconds};
 use crate::jobs::job::{Job, Origin, Outcome, Owner};
@@ -49,8 +49,8 @@ pub struct Call {
     /// when the request arrived
     pub received: Instant,
     /// the raw `params`, as the client wrote them
-    params: Bytes,
-    deadline: Option<Slot>,
+    pub(super) params: Bytes,
+    pub(super) deadline: Option<Slot>,
     /// the message itself while the call waits in line
     pub(super) waiting: Option<Bytes>,
     /// the last progress, raw JSON
@@ -83,6 +83,24 @@ impl Call {
     }
 }
 
+#[cfg(test)]
+impl Call {
+    /// A call that nobody has sent.
+    pub(super) fn for_test(params: &str, client: Arc<Client>, policy: ToolPolicy) -> Self {
+        Call {
+            tool: "t".into(),
+            policy: Arc::new(policy),
+            client,
+            received: Instant::now(),
+            params: Bytes::copy_from_slice(params.as_bytes()),
+            deadline: None,
+            waiting: None,
+            progress: None,
+            job: None,
+        }
+    }
+}
+
 impl Session {
     /// A `tools/call` of the client.
     pub(super) fn call(
@@ -106,14 +124,7 @@ impl Session {
             self.read_catalog(&mut state);
         }
         let (tool, policy) = self.policy_of(&mut state, &name);
-        let client = state.client.clone();
-        let learned = self.patience.limit(&self.caller, &client);
-        // A task is not ours to defer.
-        let budget = match params.get("task") {
-            Some(_) => Budget::Never,
-            None => self.config.policy.budget(&policy, &client.policy, params.wish(), learned).0,
-        };
-        let budget = budget.duration().map(|budget| budget.max(AT_ONCE));
+        let budget = self.budget_of(&state, &policy, params);
         if let Some(raw) = message.envelope.params
             && let Some(job) = self.joined(&policy, &tool, raw)
         {
@@ -121,39 +132,74 @@ impl Session {
             let until = received + budget.unwrap_or(policy.max_runtime);
             return self.join(state, job, params, id, asker, until);
         }
+        let call = Call {
+            params: message.envelope.params.map_or(Bytes::from_static(b"{}"), |raw| {
+                keep(&message.line.slice_ref(raw.as_bytes()))
+            }),
+            tool,
+            policy,
+            client: state.client.clone(),
+            received,
+            deadline: None,
+            waiting: None,
+            progress: None,
+            job: None,
+        };
+        self.attach(&mut state, message, params, (id, asker), call, budget);
+    }
 
+    /// §3 "Which budget holds"; `None`: the call is never deferred.
+    fn budget_of(&self, state: &State, policy: &ToolPolicy, params: &Params) -> Option<Duration> {
+        // A task is not ours to defer.
+        if params.get("task").is_some() {
+            return None;
+        }
+        let client = &state.client;
+        let learned = self.patience.limit(&self.caller, client);
+        let (budget, _) = self.config.policy.budget(policy, &client.policy, params.wish(), learned);
+        Some(budget.duration()?.max(AT_ONCE))
+    }
+
+    /// Sends a call to the server, or puts it in line.
+    fn attach(
+        &self,
+        state: &mut State,
+        message: &Message,
+        params: &Params,
+        (id, asker): (Id, Asker),
+        mut call: Call,
+        budget: Option<Duration>,
+    ) {
         let mut edits = Edits::new();
         let inside = state.pending.inside_id(&id);
         let renamed = inside != id;
         if renamed {
             edits.replace(message.text, message.id(), inside.to_json());
         }
-        let token = self.call_edits(&mut state, message, params, &policy, &mut edits);
+        let token = self.call_edits(state, message, params, &call.policy, &mut edits);
         let out = message.edited(edits);
-        let raw = message.envelope.params.unwrap_or("{}");
-        let deadline = budget.map(|budget| {
-            let at = received + budget.min(policy.max_runtime);
-            self.add_deadline(&mut state, at, Due::Call(inside.clone()))
+        call.deadline = budget.map(|budget| {
+            let at = call.received + budget.min(call.policy.max_runtime);
+            self.add_deadline(state, at, Due::Call(inside.clone()))
         });
-        let in_line = !self.enter_lane(&mut state, &tool, &policy, &inside);
-        let call = Call {
-            params: match message.envelope.params {
-                Some(raw) => keep(&message.line.slice_ref(raw.as_bytes())),
-                None => Bytes::copy_from_slice(raw.as_bytes()),
-            },
-            tool,
-            policy,
-            client,
-            received,
-            deadline,
-            waiting: in_line.then(|| keep(&out)),
-            progress: None,
-            job: None,
-        };
+        self.dispatch(state, inside, (Some(asker), renamed, token), call, out);
+    }
+
+    /// The call goes to the server, or waits for its turn.
+    pub(super) fn dispatch(
+        &self,
+        state: &mut State,
+        inside: Id,
+        (asker, renamed, token): (Option<Asker>, bool, Option<Token>),
+        mut call: Call,
+        out: Bytes,
+    ) {
+        let may_go = self.enter_lane(state, &call.tool, &call.policy, &inside);
+        call.waiting = (!may_go).then(|| keep(&out));
         let what = What::Call(Box::new(call));
-        state.pending.insert(inside.clone(), Pending { asker: Some(asker), renamed, token, what });
-        if !in_line && let Err(cause) = self.to_server(&mut state, &out) {
-            self.refuse(&mut state, &inside, &cause);
+        state.pending.insert(inside.clone(), Pending { asker, renamed, token, what });
+        if may_go && let Err(cause) = self.to_server(state, &out) {
+            self.refuse(state, &inside, &cause);
         }
     }
 
@@ -217,11 +263,15 @@ impl Session {
         if message.envelope.result.is_some() {
             self.registry.past_runs.record(&call.tool, call.received.elapsed());
         }
-        if let Some(job) = &call.job {
+        if let Some(job) = call.job.clone() {
             let raw = message.envelope.result.or(message.envelope.error).unwrap_or("{}");
             let bytes = keep(&message.line.slice_ref(raw.as_bytes()));
+            if call.asks_for_input(message.envelope.result) {
+                self.call_closed(state, &call);
+                return self.park(state, call, &job, bytes);
+            }
             self.registry.finish(
-                job,
+                &job,
                 match message.envelope.result {
                     Some(_) => Outcome::Result(bytes),
                     None => Outcome::Error(bytes),
@@ -342,7 +392,6 @@ impl Session {
             policy: call.policy.clone(),
             repeatable: state.catalog.repeatable(&call.tool),
             owner,
-            upstream_id: id.clone(),
         });
         let job = match created {
             Ok(job) => job,
@@ -358,6 +407,7 @@ impl Session {
         if let Some(progress) = call.progress.take() {
             job.set_progress(progress);
         }
+        job.set_upstream_id(id.clone());
         call.job = Some(job.clone());
         let (at, tool) = (call.received + call.policy.max_runtime, call.tool.clone());
         let in_line = call.is_in_line();
@@ -405,7 +455,11 @@ impl Session {
 
 impl Owner for Session {
     fn cancel(&self, job: &Job) {
-        self.withdraw(&mut self.state(), &job.origin.upstream_id, "cancelled with job_cancel");
+        let mut state = self.state();
+        self.unpark(&mut state, job);
+        if let Some(id) = job.upstream_id() {
+            self.withdraw(&mut state, &id, "cancelled with job_cancel");
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
+use uuid::Uuid;
+
 use crate::jobs::handle::seconds;
 use crate::rpc::message::Id;
 
@@ -24,6 +26,8 @@ pub enum Due {
     Call(Id),
     /// a list that the server has not answered
     List(Id),
+    /// an answer to the question of a job
+    Input(Uuid),
     /// the answer to this `initialize`
     Handshake(Id),
 }
@@ -117,6 +121,7 @@ impl Session {
     pub(super) fn due(&self, state: &mut State, due: Due) {
         match due {
             Due::Call(id) => self.call_due(state, &id),
+            Due::Input(job) => self.input_due(state, &job),
             Due::List(id) => self.repeat_list(state, &id),
             Due::Handshake(id) => self.handshake_due(state, &id),
         }

@@ -67,13 +67,14 @@ impl Session {
         for (_, wait) in state.waits.drain() {
             wait.abort();
         }
+        let mut jobs: Vec<_> = state.parked.drain().filter_map(|(_, call)| call.job).collect();
         for id in state.pending.ids() {
-            let Some(pending) = state.pending.remove(&id) else { continue };
-            if let What::Call(call) = pending.what
-                && let Some(job) = &call.job
-            {
-                self.registry.finish(job, Outcome::Lost(INTERRUPTED.into()));
+            if let Some(Pending { what: What::Call(call), .. }) = state.pending.remove(&id) {
+                jobs.extend(call.job);
             }
+        }
+        for job in jobs {
+            self.registry.finish(&job, Outcome::Lost(INTERRUPTED.into()));
         }
     }
 

@@ -3,7 +3,8 @@
 //! [`session`] holds it all; [`from_client`] and [`from_server`] tell messages apart, and those that
 //! are looked into have a file each: [`call`] (`tools/call`, with [`lanes`] for those that wait their
 //! turn), [`own`] (calls of our tools), [`greeting`] (`initialize`, `server/discover`), [`listing`]
-//! (lists, with the [`catalog`] of tools), [`cancel`] (`notifications/cancelled`), [`batch`].
+//! (lists, with the [`catalog`] of tools), [`cancel`] (`notifications/cancelled`), [`batch`], [`questions`] (requests of the server), [`input`]
+//! (calls in the background that need an answer).
 //! Everything else is forwarded. [`ending`] and [`revival`] are about servers that come and go.
 
 pub mod batch;
@@ -16,6 +17,7 @@ pub mod ending;
 pub mod from_client;
 pub mod from_server;
 pub mod greeting;
+pub mod input;
 pub mod lanes;
 pub mod listing;
 pub mod lists;

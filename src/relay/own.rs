@@ -83,7 +83,7 @@ impl Session {
 
     fn job_get(
         self: &Arc<Self>,
-        state: MutexGuard<State>,
+        mut state: MutexGuard<State>,
         view: View,
         params: &Params,
         arguments: Option<&str>,
@@ -108,6 +108,7 @@ impl Session {
             Ok(job) => job,
             Err(result) => return self.answer(&asker, &result_line(&asker.id, &result)),
         };
+        self.take_answers(&mut state, &job, params);
         let until = poll_until(&view, &arguments, &job);
         let token = params.progress_token().map(Into::into);
         let GetArguments { page, envelope, .. } = arguments;
@@ -135,7 +136,7 @@ impl Session {
     /// Answers at once where there is nothing to wait for; else a task waits.
     fn wait(self: &Arc<Self>, mut state: MutexGuard<State>, wait: Wait) {
         state.part(&wait.asker);
-        if wait.job.is_done() || wait.until <= Instant::now() {
+        if wait.job.has_news() || wait.until <= Instant::now() {
             return self.wait_over(&wait);
         }
         let key = wait.key.clone();
@@ -155,7 +156,7 @@ impl Session {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = wait.job.ended() => return,
+                () = wait.job.news() => return,
                 () = sleep_until(wait.until) => return,
                 _ = beat.tick(), if wait.token.is_some() => self.beat(wait),
             }

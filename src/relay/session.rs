@@ -12,6 +12,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::debug;
+use uuid::Uuid;
 
 use crate::config::{Config, ToolPolicy};
 use crate::jobs::job::Caller;
@@ -24,6 +25,7 @@ use crate::upstream::process::SpawnError;
 use crate::upstream::supervisor::{Delivery, Supervisor};
 use crate::upstream::{End, Events};
 
+use super::call::Call;
 use super::catalog::Catalog;
 use super::client::Client;
 use super::deadlines::{Deadlines, Due};
@@ -66,6 +68,8 @@ pub struct State {
     pub settings: Settings,
     /// lists of which the client was told that they changed, in this life of the server
     pub changed: Vec<ListKind>,
+    /// calls in the background whose question is not answered
+    pub parked: HashMap<Uuid, Call>,
     /// polls of jobs that wait, by the client's id
     pub waits: HashMap<Id, AbortHandle>,
     /// policies by tool, so that globs are matched once
@@ -99,6 +103,7 @@ impl Session {
                 lists: Lists::default(),
                 settings: Settings::default(),
                 changed: Vec::new(),
+                parked: HashMap::new(),
                 waits: HashMap::new(),
                 policies: HashMap::new(),
                 lanes: HashMap::new(),

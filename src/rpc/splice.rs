@@ -31,6 +31,18 @@ impl Edits {
         self.0.push((end..end, format!("{comma}{}:{value}", quoted(key))));
     }
 
+    /// Sets a member of `object`, a slice of `text` that is a JSON object, to raw JSON; takes it
+    /// out with `None`.
+    pub fn set_member(&mut self, text: &str, object: &str, key: &str, value: Option<&str>) {
+        let Some(members) = Members::parse(object) else { return };
+        match (members.position(key), value) {
+            (Some(at), Some(value)) => self.replace(text, members.at(at).value, value),
+            (Some(at), None) => self.remove_member(text, &members, at),
+            (None, Some(value)) => self.add_member(text, object, key, value),
+            (None, None) => {}
+        }
+    }
+
     /// Takes the member at `index` out of an object, with the comma that belonged to it.
     pub fn remove_member(&mut self, text: &str, members: &Members, index: usize) {
         let start = span(text, members.at(index).key).start;

@@ -1,0 +1,125 @@
+//! Background calls whose server wants to be asked again (CONTRACT §8.4).
+//!
+//! A modern server that needs input ends its call with `input_required` and expects the same call
+//! with the answers. In the background there is nobody to ask, so the call is parked; `job_get`
+//! shows the question, and the `job_get` that brings the answers sends the call again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tracing::info;
+use uuid::Uuid;
+
+use crate::jobs::handle::seconds;
+use crate::jobs::job::{Job, Outcome};
+use crate::rpc::message::{Envelope, Id};
+use crate::rpc::object::Members;
+use crate::rpc::params::Params;
+use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
+
+use super::call::Call;
+use super::deadlines::Due;
+use super::message::{request_line, text_of};
+use super::pending::Token;
+use super::session::{Session, State};
+
+/// The members that bring the answers.
+const ANSWERS: [&str; 2] = ["inputResponses", "requestState"];
+
+impl Call {
+    /// Whether this result is a question of a modern server.
+    pub(super) fn asks_for_input(&self, result: Option<&str>) -> bool {
+        let kind = || Members::parse(result?)?.text("resultType");
+        self.client.is_modern() && kind().is_some_and(|kind| kind == "input_required")
+    }
+}
+
+impl Session {
+    /// Keeps a call until its question is answered, within its `max_runtime`.
+    pub(super) fn park(&self, state: &mut State, mut call: Call, job: &Arc<Job>, question: Bytes) {
+        info!(job = job.short_id(), tool = &*call.tool, "job waits for input");
+        let at = call.received + call.policy.max_runtime;
+        call.deadline = Some(self.add_deadline(state, at, Due::Input(job.id)));
+        state.parked.insert(job.id, call);
+        job.set_question(Some(question));
+    }
+
+    /// Takes a parked call out, and its deadline.
+    pub(super) fn unpark(&self, state: &mut State, job: &Job) -> Option<Call> {
+        let mut call = state.parked.remove(&job.id)?;
+        if let Some(slot) = call.deadline.take() {
+            state.deadlines.remove(slot);
+        }
+        Some(call)
+    }
+
+    /// Nobody has answered the question.
+    pub(super) fn input_due(&self, state: &mut State, id: &Uuid) {
+        let Some(job) = state.parked.remove(id).and_then(|call| call.job) else { return };
+        let cause = format!(
+            "the server asked for input, and nobody answered within max_runtime ({}).",
+            seconds(job.origin.policy.max_runtime)
+        );
+        self.registry.finish(&job, Outcome::Lost(cause.into()));
+    }
+
+    /// A `job_get` that brings answers: the call goes to the server again, with them.
+    pub(super) fn take_answers(&self, state: &mut State, job: &Arc<Job>, params: &Params) {
+        if !ANSWERS.iter().any(|key| params.get(key).is_some()) {
+            return;
+        }
+        let Some(mut call) = self.unpark(state, job) else { return };
+        let id = state.pending.own_id();
+        let token = (Params::parse(Some(text_of(&call.params))).progress_token().is_some()
+            || call.policy.ask_progress)
+            .then(|| Token { inside: state.pending.own_id(), outside: None });
+        let line = again(&id, &call, params, token.as_ref());
+        job.set_upstream_id(id.clone());
+        job.set_question(None);
+        let at = (call.received + call.policy.max_runtime).max(Instant::now());
+        call.deadline = Some(self.add_deadline(state, at, Due::Call(id.clone())));
+        self.dispatch(state, id, (None, false, token), call, line);
+    }
+}
+
+/// The original request under a new id, with the answers in place of earlier ones.
+fn again(id: &Id, call: &Call, answers: &Params, token: Option<&Token>) -> Bytes {
+    let line = request_line(id, "tools/call", Some(text_of(&call.params)));
+    let text = text_of(&line);
+    let envelope = Envelope::parse(text).unwrap_or_default();
+    let Some(params) = envelope.params else { return line };
+    let mut edits = Edits::new();
+    let token = token.map(|token| token.inside.to_json());
+    let change = MetaEdit { drop_answer_within: true, token: token.as_deref() };
+    edit_meta(&mut edits, text, &envelope, &change);
+    for key in ANSWERS {
+        edits.set_member(text, params, key, answers.get(key));
+    }
+    edits.apply(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::client::Client;
+
+    #[test]
+    fn a_call_is_asked_again_with_the_answers_and_nothing_else_changed_s8_4() {
+        let config = crate::config::Overrides { command: vec!["x".into()], ..Default::default() };
+        let policies = crate::config::Config::load(&config, &[]).unwrap().policy;
+        let original = r#"{"name":"t","arguments":{"n":1.10},"requestState":"old","_meta":{"progressToken":7,"k":-0,"unhurry/answer_within":1}}"#;
+        let call = Call::for_test(original, Client::unknown(&policies), policies.tool("t"));
+        let answers = r#"{"name":"job_get","inputResponses":{"k1":{"action":"accept"}},"requestState":"new"}"#;
+        let answers = Params::parse(Some(answers));
+        let token = Token { inside: Id::Number(9), outside: None };
+        let line = again(&Id::Number(5), &call, &answers, Some(&token));
+        assert_eq!(
+            text_of(&line),
+            r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"t","arguments":{"n":1.10},"requestState":"new","_meta":{"progressToken":9,"k":-0},"inputResponses":{"k1":{"action":"accept"}}}}"#
+        );
+        let fewer = Params::parse(Some(r#"{"inputResponses":{}}"#));
+        let line = again(&Id::Number(6), &call, &fewer, None);
+        assert!(!text_of(&line).contains("requestState"));
+    }
+}
