@@ -1,0 +1,77 @@
+//! Calls in the background whose modern server asks for input (CONTRACT §8.4, MCP 2026-07-28).
+#![forbid(unsafe_code)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::json::path;
+use support::{Answer, Peer, Setup};
+
+/// A modern client whose call of `ask` is in the background, with its question shown by `job_get`.
+async fn questioned(config: &str) -> (Peer, Answer) {
+    let config = format!("[defaults]\nanswer_within = \"300ms\"\n{config}");
+    let peer = Setup::proxied().config(&config).flags(&["--modern"]).spawn();
+    peer.become_modern("test-client", json!({"elicitation": {"form": {}}}));
+    let handle = peer.call("ask", json!({"ms": 400})).await;
+    assert!(handle.is_handle(), "{}", handle.raw);
+    let question = peer.follow(&handle).await;
+    (peer, question)
+}
+
+/// What an SDK does with a question: the same call again, with the answers.
+async fn answered(peer: &Peer, job_id: &str) -> Answer {
+    let responses = json!({"choice": {"action": "accept", "content": {"choice": "blue"}}});
+    let params = json!({
+        "name": "job_get", "arguments": {"job_id": job_id},
+        "inputResponses": responses, "requestState": "asked",
+    });
+    peer.ask("tools/call", params).await
+}
+
+fn job(answer: &Answer) -> Value {
+    answer.result()["_meta"]["unhurry/job"].clone()
+}
+
+#[tokio::test]
+async fn s8_4_a_question_is_shown_by_job_get_as_the_server_put_it() {
+    let (peer, question) = questioned("").await;
+    assert_eq!(question.result()["resultType"], "input_required");
+    assert_eq!(question.result()["requestState"], "asked");
+    assert_eq!(job(&question)["status"], "input_required");
+    assert_eq!(job(&question)["done"], false);
+    assert_eq!(peer.jobs().await[0]["status"], "input_required");
+}
+
+#[tokio::test]
+async fn s8_4_the_answers_go_to_the_server_with_the_original_call() {
+    let (peer, question) = questioned("").await;
+    let id = job(&question)["job_id"].as_str().expect("an id").to_owned();
+    let end = peer.finish(answered(&peer, &id).await).await;
+    assert!(end.text().contains("blue"), "{}", end.raw);
+    assert_eq!(job(&end), json!({"job_id": id, "status": "completed", "done": true}));
+    let calls = peer.calls_of("ask");
+    assert_eq!(calls.len(), 2, "once for the question, once with the answers");
+    let member = |call: usize, name: &str| path(&calls[call].line, &["params", name]);
+    assert_eq!(member(0, "arguments"), member(1, "arguments"));
+    assert_eq!(member(1, "requestState"), Some("\"asked\""));
+    assert!(member(1, "inputResponses").is_some_and(|responses| responses.contains("blue")));
+}
+
+#[tokio::test]
+async fn s8_4_a_question_that_nobody_answers_ends_with_max_runtime() {
+    let (peer, _) = questioned("max_runtime = \"1500ms\"").await;
+    peer.newest_becomes("failed").await;
+    let id = peer.jobs().await[0]["job_id"].as_str().expect("an id").to_owned();
+    assert!(peer.look(&id).await.text().contains("nobody answered within max_runtime"));
+}
+
+#[tokio::test]
+async fn s8_4_a_job_that_waits_for_input_can_be_cancelled() {
+    let (peer, question) = questioned("").await;
+    let id = job(&question)["job_id"].as_str().expect("an id").to_owned();
+    assert_eq!(peer.job_cancel(&id).await.status(), "cancelled");
+    assert!(answered(&peer, &id).await.text().contains("CANCELLED"), "answers come too late");
+    peer.settle().await;
+    assert_eq!(peer.calls_of("ask").len(), 1);
+    assert_eq!(peer.told("notifications/cancelled"), 0, "there is nothing to cancel");
+}
