@@ -8,10 +8,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::downstream::stdio::{Source, stdin, stdout};
+use crate::downstream::stdio::{stdin, stdout};
 use crate::jobs::registry::Registry;
 use crate::relay::session::Session;
-use crate::rpc::lines::Lines;
+use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
 use crate::upstream::supervisor::Supervisor;
 
@@ -59,7 +59,7 @@ pub async fn run(context: Context) -> u8 {
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
     // A task of its own: here, each message would wake all that is waited for below.
-    let mut reader = tokio::spawn(read_client(stdin(), session.clone(), config.max_message));
+    let mut reader = tokio::spawn(read_client(session.clone(), config.max_message));
 
     let mut signal = pin!(shutdown_signal());
     let cause = tokio::select! {
@@ -98,17 +98,8 @@ pub async fn run(context: Context) -> u8 {
 
 /// Hands the client's lines to the session. While there is no room on the way to the server, the
 /// client is not read, as it would be without us.
-async fn read_client(mut source: Source, session: Arc<Session>, max_message: usize) {
-    let mut lines = Lines::new(max_message);
-    while lines.fill(&mut source).await.is_ok_and(|n| n > 0) {
-        while let Some(line) = lines.next_line() {
-            session.from_client(line);
-        }
-        session.room().await;
-    }
-    if let Some(line) = lines.last_line() {
-        session.from_client(line);
-    }
+async fn read_client(session: Arc<Session>, max_message: usize) {
+    each_line(stdin(), max_message, |line| session.from_client(line), || session.room()).await;
 }
 
 #[cfg(unix)]

@@ -135,6 +135,25 @@ impl Skipped {
     }
 }
 
+/// Reads a stream to its end: hands over each line, and waits for `room` between reads.
+pub async fn each_line<F: Future<Output = ()>>(
+    mut from: impl AsyncRead + Unpin,
+    limit: usize,
+    mut on_line: impl FnMut(Line),
+    room: impl Fn() -> F,
+) {
+    let mut lines = Lines::new(limit);
+    while lines.fill(&mut from).await.is_ok_and(|n| n > 0) {
+        while let Some(line) = lines.next_line() {
+            on_line(line);
+        }
+        room().await;
+    }
+    if let Some(line) = lines.last_line() {
+        on_line(line);
+    }
+}
+
 fn memchr(bytes: &[u8]) -> Option<usize> {
     memchr::memchr(b'\n', bytes)
 }

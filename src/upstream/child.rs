@@ -5,14 +5,13 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::io::AsyncRead;
 use tokio::process::ChildStderr;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::logging::Stderr;
-use crate::rpc::lines::{Line, Lines};
+use crate::rpc::lines::{Line, Lines, each_line};
 use crate::rpc::outbox::Outbox;
 
 use super::Events;
@@ -74,7 +73,9 @@ impl Life {
         let stderr_done = spawn_stderr(&mut helpers, pipes.stderr, tail.clone(), stderr);
         let to_server = outbox.clone();
         let mut writer = tokio::spawn(async move { to_server.run(pipes.stdin).await });
-        let mut reader = tokio::spawn(read(pipes.stdout, limit, events, client));
+        let mut reader = tokio::spawn(async move {
+            each_line(pipes.stdout, limit, |line| events.message(line), || client.room()).await;
+        });
 
         let how = tokio::select! {
             status = process.wait() => exit_text(status.ok()),
@@ -121,24 +122,6 @@ async fn end(process: &mut Process, outbox: &Outbox) {
     }
     process.kill();
     let _ = timeout(GRACE, process.wait()).await;
-}
-
-async fn read(
-    mut from: impl AsyncRead + Unpin,
-    limit: usize,
-    events: Arc<dyn Events>,
-    client: Arc<Outbox>,
-) {
-    let mut lines = Lines::new(limit);
-    while lines.fill(&mut from).await.is_ok_and(|n| n > 0) {
-        while let Some(line) = lines.next_line() {
-            events.message(line);
-        }
-        client.room().await;
-    }
-    if let Some(line) = lines.last_line() {
-        events.message(line);
-    }
 }
 
 /// Passes the server's stderr on, line by line, and never lets it block the server: when nobody
