@@ -9,5 +9,6 @@ fn main() -> ExitCode {
         unhurry::upstream::reaper::run();
         return ExitCode::SUCCESS;
     }
-    unhurry::cli::main()
+    // A bug of ours has an exit code of its own (CONTRACT §2); its message went to stderr.
+    std::panic::catch_unwind(unhurry::cli::main).unwrap_or(ExitCode::from(unhurry::cli::INTERNAL))
 }

@@ -17,7 +17,7 @@ use crate::logging::{self, Stderr};
 /// Exit codes (CONTRACT §2).
 const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
-const INTERNAL: u8 = 70;
+pub const INTERNAL: u8 = 70;
 
 /// A transparent MCP proxy for tools that take longer than their client will wait.
 ///
