@@ -226,7 +226,7 @@ impl Catalog {
             }
         }
         if first && !self.tools.is_empty() && list.starts_with('[') {
-            edits.append_elements(text, list, &definitions(&self.names()));
+            edits.append_elements(text, list, &definitions(&self.names()), leading);
         }
         edits
     }
@@ -283,12 +283,18 @@ mod tests {
     fn s5_3_a_name_that_comes_too_late_is_hidden() {
         let mut catalog = Catalog::new("");
         catalog.settle();
-        let list = r#"{"tools":[{"name":"a"},{"name":"job_get"},{"name":"job_cancel"}]}"#;
-        catalog.note(list);
-        let edited = catalog.edit_page(list, list, true, |_| true).apply(list);
-        let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
-        let names: Vec<_> = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
-        assert_eq!(names, ["a", "job_get", "job_cancel"]);
+        for (own, all) in [
+            (r#"{"name":"a"},"#, vec!["a", "job_get", "job_cancel"]),
+            ("", vec!["job_get", "job_cancel"]),
+        ] {
+            let list =
+                format!(r#"{{"tools":[{own}{{"name":"job_get"}},{{"name":"job_cancel"}}]}}"#);
+            catalog.note(&list);
+            let edited = catalog.edit_page(&list, &list, true, |_| true).apply(&list);
+            let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
+            let names = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]);
+            assert_eq!(names.collect::<Vec<_>>(), all);
+        }
     }
 
     #[test]

@@ -69,10 +69,11 @@ impl Edits {
         self.0.push((range, String::new()));
     }
 
-    /// Inserts `with` right before the end of `array`, a slice of `text` that is a JSON array.
-    pub fn append_elements(&mut self, text: &str, array: &str, with: &str) {
+    /// Inserts `with` right before the end of `array`, a slice of `text` that is a JSON array;
+    /// `first`: no element before it stays.
+    pub fn append_elements(&mut self, text: &str, array: &str, with: &str, first: bool) {
         let end = span(text, array).end - 1;
-        let comma = if array[1..array.len() - 1].trim().is_empty() { "" } else { "," };
+        let comma = if first { "" } else { "," };
         self.0.push((end..end, format!("{comma}{with}")));
     }
 
