@@ -9,6 +9,12 @@ fn main() -> ExitCode {
         unhurry::upstream::reaper::run();
         return ExitCode::SUCCESS;
     }
-    // A bug of ours has an exit code of its own (CONTRACT §2); its message went to stderr.
-    std::panic::catch_unwind(unhurry::cli::main).unwrap_or(ExitCode::from(unhurry::cli::INTERNAL))
+    // A bug of ours ends the process with a code of its own (CONTRACT §2). To go on without the
+    // task that it hit would leave a client waiting for ever; the reaper ends the server.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::exit(i32::from(unhurry::cli::INTERNAL));
+    }));
+    unhurry::cli::main()
 }

@@ -15,7 +15,7 @@ use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
 use crate::upstream::supervisor::Supervisor;
 
-use super::{Context, INTERNAL, UNAVAILABLE};
+use super::{Context, UNAVAILABLE};
 
 /// How long answers in flight have to leave after the client closed our stdin (§9).
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -30,8 +30,6 @@ enum Cause {
     EndOfInput,
     /// the client's end of our stdout is closed, or a signal came
     AtOnce,
-    /// a task of ours panicked; the message is on stderr
-    Bug,
     /// the server can't be started
     NoServer(Arc<str>),
 }
@@ -67,7 +65,7 @@ pub async fn run(context: Context) -> u8 {
     let cause = tokio::select! {
         biased;
         cause = session.failed() => Cause::NoServer(cause),
-        end = &mut reader => end.map_or(Cause::Bug, |()| Cause::EndOfInput),
+        _ = &mut reader => Cause::EndOfInput,
         _ = &mut writer => Cause::AtOnce,
         () = &mut signal => Cause::AtOnce,
     };
@@ -84,7 +82,6 @@ pub async fn run(context: Context) -> u8 {
             0
         }
         Cause::AtOnce => 0,
-        Cause::Bug => INTERNAL,
         Cause::NoServer(cause) => {
             stderr.line(format!("unhurry: {cause}\n").into_bytes()).await;
             let _ = timeout(FIRST_REQUEST, session.answered()).await;

@@ -1,7 +1,7 @@
 //! Where an answer goes: to the client's stream, or into the array of a batch.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 
@@ -44,10 +44,27 @@ impl fmt::Debug for Reply {
 }
 
 /// The answers to one array of requests. They leave as one array when the last request that had
-/// to be answered is done with, that is when the last [`Reply`] to it is dropped.
+/// to be answered is done with, that is when the last [`Reply`] to it is dropped; or earlier, with
+/// [`Batch::flush`], after which the rest leaves in arrays of its own.
 pub struct Batch {
-    answers: Mutex<Vec<Bytes>>,
+    answers: Mutex<Answers>,
     outbox: Arc<Outbox>,
+}
+
+#[derive(Default)]
+struct Answers {
+    gathered: Vec<Bytes>,
+    late: bool,
+}
+
+impl Answers {
+    fn send(&mut self, outbox: &Outbox) {
+        let answers = std::mem::take(&mut self.gathered);
+        if !answers.is_empty() {
+            let array = [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat();
+            outbox.push(&array.into());
+        }
+    }
 }
 
 impl Batch {
@@ -55,19 +72,29 @@ impl Batch {
         Arc::new(Batch { answers: Mutex::default(), outbox })
     }
 
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        self.answers.lock().expect("no panic while the answers are held")
+    }
+
     fn add(&self, message: &Bytes) -> bool {
-        let mut answers = self.answers.lock().expect("no panic while the answers are held");
-        answers.push(message.clone());
+        let mut answers = self.answers();
+        answers.gathered.push(message.clone());
+        if answers.late {
+            answers.send(&self.outbox);
+        }
         self.outbox.is_open()
+    }
+
+    /// Sends what is there; what comes later leaves at once.
+    pub fn flush(&self) {
+        let mut answers = self.answers();
+        answers.late = true;
+        answers.send(&self.outbox);
     }
 }
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        let answers = std::mem::take(self.answers.get_mut().expect("no panic while held"));
-        if !answers.is_empty() {
-            let array = [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat();
-            self.outbox.push(&array.into());
-        }
+        self.answers().send(&self.outbox);
     }
 }

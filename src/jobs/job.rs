@@ -192,10 +192,6 @@ impl Job {
         self.state().end.is_some()
     }
 
-    pub fn is_fetched(&self) -> bool {
-        self.state().fetched
-    }
-
     /// From the arrival of the request to now, or to the end.
     pub fn elapsed(&self) -> Duration {
         let end = self.state().end.as_ref().map_or_else(Instant::now, |end| end.at);
@@ -259,11 +255,11 @@ impl Job {
         self.status() != Status::Working
     }
 
-    /// Waits for the end of the job, or for a question of its server.
-    pub async fn news(&self) {
+    /// Waits for the end of the job, or, with `questions`, for one of its server.
+    pub async fn news(&self, questions: bool) {
         loop {
             let changed = self.changed.notified();
-            if self.has_news() {
+            if self.is_done() || (questions && self.has_news()) {
                 return;
             }
             changed.await;
@@ -276,6 +272,7 @@ impl Job {
         if state.end.is_some() {
             return false;
         }
+        state.question = None;
         state.end = Some(End {
             at: Instant::now(),
             wall_clock: Timestamp::now(),

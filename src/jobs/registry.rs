@@ -186,11 +186,14 @@ impl Registry {
         let mut index = self.index();
         let job = index.jobs.get(index.joinable.get(fingerprint)?)?.job.clone();
         let fresh = match job.end() {
-            None => true,
+            // A question is for the caller that the server asked.
+            None => job.question().is_none(),
             Some(end) => end.at.elapsed() < job.origin.policy.join_window,
         };
         if !fresh {
-            index.unjoin(&job);
+            if job.is_done() {
+                index.unjoin(&job);
+            }
             return None;
         }
         Some(job)

@@ -2,14 +2,19 @@
 //! itself, the answers go back as one array.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 use tracing::warn;
 
+use crate::config::Budget;
 use crate::downstream::reply::{Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
 
+use super::call::AT_ONCE;
+use super::deadlines::Due;
 use super::message::{INVALID_REQUEST, Message, error_line, shown};
 use super::session::Session;
 
@@ -25,6 +30,7 @@ impl Session {
             return self.upstream.send_if_up(line);
         }
         let batch = Batch::new(self.client.clone());
+        self.bound_batch(&batch);
         for element in elements {
             let reply = Reply::Batch(batch.clone());
             match Envelope::parse(element) {
@@ -38,6 +44,18 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// The array leaves at the client's budget at the latest, with what is there (§1.1). A little
+    /// later in fact, so that the handles of its calls are in it.
+    fn bound_batch(&self, batch: &Arc<Batch>) {
+        const MARGIN: Duration = Duration::from_millis(50);
+        let mut state = self.state();
+        let learned = self.patience.limit(&self.caller, &state.client);
+        let Budget::After(budget) = state.client.policy.budget else { return };
+        let budget = learned.map_or(budget, |learned| learned.min(budget)).max(AT_ONCE);
+        let at = Instant::now() + budget + MARGIN;
+        self.add_deadline(&mut state, at, Due::Batch(Arc::downgrade(batch)));
     }
 
     fn batched(self: &Arc<Self>, message: &Message, reply: Reply) {

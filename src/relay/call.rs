@@ -9,6 +9,7 @@
 //!  cancelled upstream        detached = a job ──► its end in the registry
 //! ```
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::jobs::duplicates::fingerprint;
 use crate::jobs::handle::{failure, handle, repeatable, seconds};
 use crate::jobs::job::{Job, Origin, Outcome, Owner};
 use crate::rpc::lines::keep;
-use crate::rpc::message::{Id, quoted};
+use crate::rpc::message::{Id, quoted, string};
 use crate::rpc::object::Members;
 use crate::rpc::params::Params;
 use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
@@ -35,11 +36,15 @@ use super::pending::{Asker, Pending, Token, What};
 use super::session::{Session, State};
 
 /// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
-const AT_ONCE: Duration = Duration::from_millis(250);
+pub(super) const AT_ONCE: Duration = Duration::from_millis(250);
 /// The short form of the arguments, in bytes (§10).
 const SHORT: usize = 120;
+/// The longest member of progress that is kept with a job, in bytes.
+const PROGRESS: usize = 1024;
 /// Policies remembered by tool; names come from the client, so there must be a bound.
 const POLICIES: usize = 1024;
+/// Names above this are looked up each time.
+const LONG_NAME: usize = 256;
 
 /// A call that the server has, or that waits for its turn.
 pub struct Call {
@@ -73,7 +78,7 @@ impl Call {
     /// Notes progress of the server, without its token.
     pub fn progress(&mut self, params: &Params) {
         let known = ["progress", "total", "message"];
-        let members = known.iter().filter_map(|key| Some((key, params.get(key)?)));
+        let members = known.iter().filter_map(|key| Some((key, bounded(params.get(key)?)?)));
         let members: Vec<_> = members.map(|(key, value)| format!("\"{key}\":{value}")).collect();
         let progress: Box<str> = format!("{{{}}}", members.join(",")).into();
         match &self.job {
@@ -129,7 +134,8 @@ impl Session {
             && let Some(job) = self.joined(&policy, &tool, raw)
         {
             // A tool that is never deferred waits for the end of the job, which comes by then.
-            let until = received + budget.unwrap_or(policy.max_runtime);
+            let longest = policy.max_runtime;
+            let until = received + budget.map_or(longest, |budget| budget.min(longest));
             return self.join(state, job, params, id, asker, until);
         }
         let call = Call {
@@ -234,11 +240,13 @@ impl Session {
         if let Some((tool, policy)) = state.policies.get_key_value(name) {
             return (tool.clone(), policy.clone());
         }
-        if state.policies.len() >= POLICIES {
-            state.policies.clear();
-        }
         let (tool, policy): (Arc<str>, _) = (name.into(), Arc::new(self.config.policy.tool(name)));
-        state.policies.insert(tool.clone(), policy.clone());
+        if name.len() <= LONG_NAME {
+            if state.policies.len() >= POLICIES {
+                state.policies.clear();
+            }
+            state.policies.insert(tool.clone(), policy.clone());
+        }
         (tool, policy)
     }
 
@@ -264,19 +272,14 @@ impl Session {
             self.registry.past_runs.record(&call.tool, call.received.elapsed());
         }
         if let Some(job) = call.job.clone() {
-            let raw = message.envelope.result.or(message.envelope.error).unwrap_or("{}");
-            let bytes = keep(&message.line.slice_ref(raw.as_bytes()));
-            if call.asks_for_input(message.envelope.result) {
+            let outcome = outcome_of(message);
+            if let Outcome::Result(question) = &outcome
+                && call.asks_for_input(message.envelope.result)
+            {
                 self.call_closed(state, &call);
-                return self.park(state, call, &job, bytes);
+                return self.park(state, call, &job, question.clone());
             }
-            self.registry.finish(
-                &job,
-                match message.envelope.result {
-                    Some(_) => Outcome::Result(bytes),
-                    None => Outcome::Error(bytes),
-                },
-            );
+            self.registry.finish(&job, outcome);
         }
         self.pass_answer(asker.as_ref(), message);
         self.call_closed(state, &call);
@@ -346,7 +349,7 @@ impl Session {
         };
         call.deadline = None;
         match call.job.clone() {
-            Some(job) => self.overrun(state, id, &job),
+            Some(job) => self.overrun(state, &job),
             None => self.hand_out(state, id),
         }
     }
@@ -409,6 +412,10 @@ impl Session {
         }
         job.set_upstream_id(id.clone());
         call.job = Some(job.clone());
+        if !call.client.is_modern() {
+            // Only a modern server may want the call again, with answers to its question.
+            call.params = Bytes::new();
+        }
         let (at, tool) = (call.received + call.policy.max_runtime, call.tool.clone());
         let in_line = call.is_in_line();
         let old = call.deadline.take();
@@ -426,22 +433,35 @@ impl Session {
     }
 
     /// A job is older than `max_runtime`: it is cancelled and fails (§3).
-    fn overrun(&self, state: &mut State, id: &Id, job: &Arc<Job>) {
+    fn overrun(&self, state: &mut State, job: &Arc<Job>) {
         let limit = seconds(job.origin.policy.max_runtime);
-        let cause = format!(
-            "it ran longer than max_runtime ({limit}) and was cancelled. Outcome unknown: check \
-             before you repeat it."
-        );
+        let cause = match job.place() {
+            0 => format!(
+                "it ran longer than max_runtime ({limit}) and was cancelled. Outcome unknown: \
+                 check before you repeat it."
+            ),
+            _ => format!("it waited in line longer than max_runtime ({limit}) and never began."),
+        };
         self.registry.finish(job, Outcome::Lost(cause.into()));
-        self.withdraw(state, id, &format!("longer than max_runtime ({limit})"));
+        self.withdraw(state, job, &format!("longer than max_runtime ({limit})"));
     }
 
-    /// Takes a job's call back from the server, by the means of its era.
-    fn withdraw(&self, state: &mut State, id: &Id, reason: &str) {
-        let Some(pending) = state.pending.remove(id) else { return };
-        let What::Call(call) = pending.what else { return };
+    /// Takes a job's call back from the server, by the means of its era. Its id stays taken for a
+    /// while, since the server may answer all the same.
+    fn withdraw(&self, state: &mut State, job: &Job, reason: &str) {
+        let Some(id) = job.upstream_id() else { return };
+        let is_its_call = |pending: &Pending| match &pending.what {
+            What::Call(call) => call.job.as_ref().is_some_and(|own| own.id == job.id),
+            _ => false,
+        };
+        if !state.pending.get(&id).is_some_and(is_its_call) {
+            return;
+        }
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.withdraw(&id) else {
+            return;
+        };
         let in_line = call.is_in_line();
-        self.call_over(state, &call, id);
+        self.call_over(state, &call, &id);
         if !in_line {
             let line = format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":{}}}}}"#,
@@ -456,10 +476,34 @@ impl Session {
 impl Owner for Session {
     fn cancel(&self, job: &Job) {
         let mut state = self.state();
-        self.unpark(&mut state, job);
-        if let Some(id) = job.upstream_id() {
-            self.withdraw(&mut state, &id, "cancelled with job_cancel");
+        // A parked call has been answered by the server: there is nothing to take back.
+        if self.unpark(&mut state, job).is_none() {
+            self.withdraw(&mut state, job, "cancelled with job_cancel");
         }
+    }
+}
+
+/// A member of a progress notification, short enough to be kept with a job.
+fn bounded(raw: &str) -> Option<Cow<'_, str>> {
+    if raw.len() <= PROGRESS {
+        return Some(Cow::Borrowed(raw));
+    }
+    let text = string(raw)?;
+    let mut end = PROGRESS / 2;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    Some(Cow::Owned(quoted(&format!("{}…", &text[..end]))))
+}
+
+/// What an answer of the server means for a job. The bytes are copied, so that a job holds no
+/// read buffer that is larger than they are.
+fn outcome_of(message: &Message) -> Outcome {
+    let copy = |raw: &str| Bytes::copy_from_slice(raw.as_bytes());
+    match (message.envelope.result, message.envelope.error) {
+        (Some(result), _) => Outcome::Result(copy(result)),
+        (None, Some(error)) => Outcome::Error(copy(error)),
+        (None, None) => Outcome::Lost("the server's answer has neither result nor error.".into()),
     }
 }
 

@@ -26,7 +26,10 @@ impl Session {
         let mut state = self.state();
         if let Some(wait) = state.waits.remove(&id) {
             // It ends the wait, never the job (§5.1).
-            wait.abort();
+            wait.task.abort();
+            if says_time_out(&params.text("reason").unwrap_or_default()) {
+                self.patience.timed_out(&self.caller, &wait.client, wait.since.elapsed());
+            }
             return self.note_answered();
         }
         match state.pending.asked_as(&id) {
@@ -62,7 +65,7 @@ impl Session {
         if gave_up && self.detach(state, inside) {
             return;
         }
-        let Some(pending) = state.pending.remove(inside) else { return };
+        let Some(pending) = state.pending.withdraw(inside) else { return };
         if let What::Call(call) = pending.what {
             let in_line = call.is_in_line();
             self.call_over(state, &call, inside);

@@ -8,7 +8,7 @@ use tracing::warn;
 
 use crate::jobs::handle::{Names, OwnTool};
 use crate::jobs::tools::definitions;
-use crate::rpc::message::Id;
+use crate::rpc::message::{Id, quoted};
 use crate::rpc::object::{Members, elements};
 use crate::rpc::splice::{Edits, OUTPUT_SCHEMA};
 
@@ -29,6 +29,8 @@ pub struct Catalog {
     /// pages that we read ourselves; `Some` while that goes on
     reading: Option<Reading>,
     asked: bool,
+    /// how many times we began to read the pages
+    walks: u64,
 }
 
 /// The pages that are being read, and what waits for them.
@@ -65,6 +67,7 @@ impl Catalog {
             names: None,
             reading: None,
             asked: false,
+            walks: 0,
         }
     }
 
@@ -119,12 +122,24 @@ impl Catalog {
 
     /// Keeps a call until it is clear whose tool it means.
     pub fn hold_call(&mut self, asker: Asker, line: Bytes) {
-        self.reading.get_or_insert_default().calls.push((asker, line));
+        self.begin().calls.push((asker, line));
     }
 
     /// Starts to read the pages ourselves.
     pub fn read_from_start(&mut self) {
-        self.reading.get_or_insert_default();
+        self.begin();
+    }
+
+    fn begin(&mut self) -> &mut Reading {
+        if self.reading.is_none() {
+            self.walks += 1;
+        }
+        self.reading.get_or_insert_default()
+    }
+
+    /// Which walk through the pages this is.
+    pub fn walk(&self) -> u64 {
+        self.walks
     }
 
     /// Notes the tools of a page, from its raw `result`; returns the raw cursor of the next page.
@@ -152,8 +167,13 @@ impl Catalog {
         };
         // One walk through the pages serves all who wait for it.
         let walking = self.reading.is_some();
-        self.reading.get_or_insert_default().held.push(held);
+        self.begin().held.push(held);
         Ok((!walking).then(|| cursor.to_owned()))
+    }
+
+    /// Whether we read the pages ourselves now.
+    pub fn is_reading(&self) -> bool {
+        self.reading.is_some()
     }
 
     /// Whether a client waits for what is held.
@@ -209,8 +229,8 @@ impl Catalog {
         let tools = elements(list).unwrap_or_default();
         let mut leading = true;
         for (index, tool) in tools.iter().enumerate() {
-            let Some(members) = Members::parse(tool) else { continue };
-            let Some(name) = members.text("name") else { continue };
+            let members = Members::parse(tool).unwrap_or_default();
+            let name = members.text("name").unwrap_or_default();
             if self.ours(&name).is_some() {
                 // It came after ours got that name, and no list may have one name twice.
                 warn!(
@@ -240,17 +260,15 @@ fn is_repeatable(tool: &Members) -> bool {
 /// §4.5: a handle must not meet a schema; it is kept under `_meta`.
 fn hide_output_schema(edits: &mut Edits, text: &str, tool: &Members) {
     let Some(at) = tool.position("outputSchema") else { return };
-    let member = tool.at(at);
-    let (key, schema) = (crate::rpc::message::quoted(OUTPUT_SCHEMA), member.value);
+    let schema = tool.at(at).value;
     match tool.get("_meta") {
-        Some(meta) if meta.starts_with('{') => {
-            edits.remove_member(text, tool, at);
-            edits.add_member(text, meta, OUTPUT_SCHEMA, schema);
+        Some(meta) => {
+            edits.remove_member(text, tool, at, at == 0);
+            edits.set_member(text, meta, OUTPUT_SCHEMA, schema);
         }
-        Some(_) => edits.remove_member(text, tool, at),
         None => {
-            edits.replace(text, member.key, "\"_meta\"");
-            edits.replace(text, schema, format!("{{{key}:{schema}}}"));
+            edits.replace(text, tool.at(at).key, "\"_meta\"");
+            edits.replace(text, schema, format!("{{{}:{schema}}}", quoted(OUTPUT_SCHEMA)));
         }
     }
 }

@@ -3,12 +3,14 @@
 //! A timer for each call would cost more than the rest of its path; most are never due.
 
 use std::collections::BTreeMap;
+use std::sync::Weak;
 
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
 use uuid::Uuid;
 
+use crate::downstream::reply::Batch;
 use crate::jobs::handle::seconds;
 use crate::rpc::message::Id;
 
@@ -26,6 +28,10 @@ pub enum Due {
     Call(Id),
     /// a list that the server has not answered
     List(Id),
+    /// the end of this walk through the pages of the tools
+    Walk(u64),
+    /// what a batch has so far
+    Batch(Weak<Batch>),
     /// an answer to the question of a job
     Input(Uuid),
     /// the answer to this `initialize`
@@ -121,6 +127,8 @@ impl Session {
     pub(super) fn due(&self, state: &mut State, due: Due) {
         match due {
             Due::Call(id) => self.call_due(state, &id),
+            Due::Walk(walk) => self.walk_due(state, walk),
+            Due::Batch(batch) => batch.upgrade().iter().for_each(|batch| batch.flush()),
             Due::Input(job) => self.input_due(state, &job),
             Due::List(id) => self.repeat_list(state, &id),
             Due::Handshake(id) => self.handshake_due(state, &id),

@@ -9,7 +9,7 @@ use crate::rpc::message::Id;
 use crate::upstream::End;
 
 use super::catalog::Held;
-use super::message::{INTERNAL_ERROR, error_line, id_at_an_end};
+use super::message::{INTERNAL_ERROR, error_line, id_at_an_end, is_request};
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
 
@@ -65,7 +65,7 @@ impl Session {
     pub fn close(&self) {
         let mut state = self.state();
         for (_, wait) in state.waits.drain() {
-            wait.abort();
+            wait.task.abort();
         }
         let mut jobs: Vec<_> = state.parked.drain().filter_map(|(_, call)| call.job).collect();
         for id in state.pending.ids() {
@@ -91,6 +91,7 @@ impl Session {
             self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, &end.cause));
         }
         self.take_up(held.calls);
+        state.pending.mark_lost_listens();
         // Chosen beforehand: the end of a call lets the next in its line go, to the next server.
         let lost = state.pending.iter().filter(|(_, pending)| !pending.survives_the_server());
         let lost: Vec<Id> = lost.map(|(id, _)| id.clone()).collect();
@@ -116,7 +117,9 @@ impl Session {
                 }
                 self.answer_lost(pending.asker.as_ref(), cause);
             }
-            What::Catalog => self.catalog_page(state, None),
+            // Given up with the server, or the end of the pages.
+            What::Catalog if state.catalog.is_reading() => self.catalog_page(state, None),
+            What::Catalog => {}
             What::Revival(_) => {}
             _ => self.answer_lost(pending.asker.as_ref(), cause),
         }
@@ -131,7 +134,7 @@ impl Session {
     /// An answer of the server above `max_message` was dropped: its request fails, nothing else.
     pub(super) fn server_too_long(&self, head: &[u8], tail: &[u8], length: u64) {
         warn!(bytes = length, "dropped a message of the server that is above max_message");
-        let Some(raw) = id_at_an_end(head, tail) else { return };
+        let Some(raw) = id_at_an_end(head, tail).filter(|_| !is_request(head)) else { return };
         let Some(id) = Id::parse(&raw) else { return };
         let mut state = self.state();
         if let Some(pending) = state.pending.remove(&id) {

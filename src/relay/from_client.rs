@@ -13,8 +13,8 @@ use crate::rpc::splice::{Edits, with_id};
 
 use super::lists::ListKey;
 use super::message::{
-    INTERNAL_ERROR, INVALID_REQUEST, Message, error_line, id_at_an_end, result_line, shown,
-    text_of, valid,
+    INTERNAL_ERROR, INVALID_REQUEST, Message, error_line, id_at_an_end, is_request, result_line,
+    shown, with_text,
 };
 use super::pending::{Asker, Pending, What, name_token};
 use super::questions::Way;
@@ -25,12 +25,11 @@ impl Session {
     pub fn from_client(self: &Arc<Self>, line: Line) {
         match line {
             Line::Whole(line) => {
-                let line = valid(line);
-                self.client_line(&line, text_of(&line));
+                with_text(line, |line, text| self.client_line(line, text));
             }
             Line::TooLong { head, tail, length } => {
                 warn!(bytes = length, "dropped a message of the client that is above max_message");
-                if let Some(id) = id_at_an_end(&head, &tail) {
+                if let Some(id) = id_at_an_end(&head, &tail).filter(|_| is_request(&head)) {
                     let message = self.too_long("The request", length);
                     self.client.push(&error_line(&id, INVALID_REQUEST, &message));
                 }
@@ -94,18 +93,19 @@ impl Session {
             return self.answer(&asker, &result_line(&asker.id, "{}"));
         }
         state.settings.note(method, message.line, &message.envelope);
+        let inside = state.pending.inside_id(&id);
         let what = match method {
-            "initialize" => self.opening(&mut state, &params, &id),
+            "initialize" => self.opening(&mut state, &params, &inside),
             "server/discover" => What::Discover,
             "subscriptions/listen" => {
-                What::Listen { line: keep(message.line), acknowledged: false }
+                What::Listen { line: keep(message.line), acknowledged: false, lost: false }
             }
             _ => match ListKey::of(method, message.envelope.params) {
-                Some(key) => self.list_asked(&mut state, key, &id),
+                Some(key) => self.list_asked(&mut state, key, &inside),
                 None => What::Plain,
             },
         };
-        self.send_request(&mut state, message, &params, id, asker, what);
+        self.send_request(&mut state, message, &params, (id, inside), asker, what);
     }
 
     /// Sends a request that is no call; id and token are renamed where they collide.
@@ -114,12 +114,11 @@ impl Session {
         state: &mut State,
         message: &Message,
         params: &Params,
-        id: Id,
+        (id, inside): (Id, Id),
         asker: Asker,
         what: What,
     ) {
         let mut edits = Edits::new();
-        let inside = state.pending.inside_id(&id);
         let renamed = inside != id;
         if renamed {
             edits.replace(message.text, message.id(), inside.to_json());

@@ -51,7 +51,7 @@ impl<'a> Greeting<'a> {
                 edits.replace(text, old, joined);
             }
             Some(other) => edits.replace(text, other, quoted(PARAGRAPH)),
-            None => edits.add_member(text, self.result, "instructions", &quoted(PARAGRAPH)),
+            None => edits.set_member(text, self.result, "instructions", &quoted(PARAGRAPH)),
         }
     }
 }

@@ -93,9 +93,12 @@ fn again(id: &Id, call: &Call, answers: &Params, token: Option<&Token>) -> Bytes
     let token = token.map(|token| token.inside.to_json());
     let change = MetaEdit { drop_answer_within: true, token: token.as_deref() };
     edit_meta(&mut edits, text, &envelope, &change);
-    for key in ANSWERS {
-        edits.set_member(text, params, key, answers.get(key));
+    let changes = ANSWERS.map(|key| (key, answers.get(key)));
+    if Members::parse(params).is_some_and(|members| members.get("_meta").is_none()) {
+        // Both would edit the same object; a modern request always has its `_meta`.
+        edits = Edits::new();
     }
+    edits.edit_object(text, params, &changes);
     edits.apply(text).into()
 }
 

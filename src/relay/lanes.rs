@@ -41,29 +41,40 @@ impl Session {
         false
     }
 
-    /// A place is free: the first in line goes.
+    /// A place is free: the first in line goes; those that can't be sent are told so.
     pub(super) fn leave_lane(&self, state: &mut State, tool: &Arc<str>) {
         let Some(lane) = state.lanes.get_mut(tool) else { return };
         lane.running -= 1;
         while let Some(next) = state.lanes.get_mut(tool).and_then(|l| l.waiting.pop_front()) {
-            let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(&next) else {
-                continue;
-            };
-            let Some(message) = call.waiting.take() else { continue };
-            if let Some(job) = &call.job {
-                job.set_place(0);
+            if self.leaves_line(state, tool, &next) {
+                break;
             }
-            if let Some(lane) = state.lanes.get_mut(tool) {
-                lane.running += 1;
-            }
-            if let Err(cause) = self.to_server(state, &message) {
-                // It frees its place, and with it goes on to the next in line.
-                self.refuse(state, &next, &cause);
-            }
-            break;
         }
         self.number_lane(state, tool);
         state.lanes.retain(|_, lane| lane.running > 0 || !lane.waiting.is_empty());
+    }
+
+    /// Sends the call that is first in line. `false`: it is over, and the next one may go.
+    fn leaves_line(&self, state: &mut State, tool: &Arc<str>, id: &Id) -> bool {
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.get(id) else {
+            return false;
+        };
+        let Some(message) = call.waiting.clone() else { return false };
+        if let Err(cause) = self.to_server(state, &message) {
+            // It counts as in line still, so that it frees no place that it never had.
+            self.refuse(state, id, &cause);
+            return false;
+        }
+        if let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) {
+            call.waiting = None;
+            if let Some(job) = &call.job {
+                job.set_place(0);
+            }
+        }
+        if let Some(lane) = state.lanes.get_mut(tool) {
+            lane.running += 1;
+        }
+        true
     }
 
     /// Tells the jobs in a line their places.

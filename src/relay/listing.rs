@@ -21,17 +21,17 @@ use super::session::{Session, State};
 
 /// A list that the server leaves unanswered for so long is repeated from memory (§1.1.5).
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
+/// How long the pages that we read ourselves may take, since answers may wait for them.
+const WALK: Duration = Duration::from_secs(5);
 
 impl Session {
-    pub(super) fn list_asked(&self, state: &mut State, key: ListKey, id: &Id) -> What {
+    pub(super) fn list_asked(&self, state: &mut State, key: ListKey, inside: &Id) -> What {
         if key.kind == ListKind::Tools {
             state.catalog.was_asked();
         }
-        let inside = state.pending.inside_id(id);
-        let repeat = state
-            .lists
-            .get(&key)
-            .map(|_| self.add_deadline(state, Instant::now() + LIST_PATIENCE, Due::List(inside)));
+        let repeat = state.lists.get(&key).map(|_| {
+            self.add_deadline(state, Instant::now() + LIST_PATIENCE, Due::List(inside.clone()))
+        });
         What::List { key, repeat }
     }
 
@@ -46,7 +46,7 @@ impl Session {
             return self.pass_answer(asker.as_ref(), message);
         };
         let Some(asker) = asker else {
-            return self.list_out(state, key, None, message);
+            return self.late_list(state, key, message, result);
         };
         if key.kind != ListKind::Tools {
             return self.list_out(state, key, Some(asker), message);
@@ -56,10 +56,25 @@ impl Session {
             return self.list_out(state, key, Some(asker), message);
         }
         match state.catalog.hold(cursor, Held { key, asker, line: keep(message.line) }) {
-            Ok(Some(cursor)) => self.read_page(state, Some(&cursor)),
+            Ok(Some(cursor)) => {
+                self.bound_walk(state);
+                self.read_page(state, Some(&cursor));
+            }
             Ok(None) => {}
             Err(Held { key, asker, .. }) => self.list_out(state, key, Some(asker), message),
         }
+    }
+
+    /// The answer to a list that was repeated from memory meanwhile: if it is another one, the
+    /// client must ask again.
+    fn late_list(&self, state: &mut State, key: ListKey, message: &Message, result: &str) {
+        if key.kind == ListKind::Tools {
+            state.catalog.note(result);
+        }
+        if state.lists.differs(&key, result) {
+            self.tell_changed(key.kind);
+        }
+        self.list_out(state, key, None, message);
     }
 
     /// Edits a list for the client, keeps it, and sends it.
@@ -93,7 +108,21 @@ impl Session {
     /// Asks for the tools ourselves, so that the names of ours are sure (§1.1.2).
     pub(super) fn read_catalog(&self, state: &mut State) {
         state.catalog.read_from_start();
+        self.bound_walk(state);
         self.read_page(state, None);
+    }
+
+    /// What is held while we read the pages must not wait for ever.
+    fn bound_walk(&self, state: &mut State) {
+        let walk = state.catalog.walk();
+        self.add_deadline(state, Instant::now() + WALK, Due::Walk(walk));
+    }
+
+    /// The pages take too long: what is known has to do.
+    pub(super) fn walk_due(&self, state: &mut State, walk: u64) {
+        if state.catalog.is_reading() && state.catalog.walk() == walk {
+            self.catalog_page(state, None);
+        }
     }
 
     pub(super) fn read_page(&self, state: &mut State, cursor: Option<&str>) {
@@ -137,10 +166,20 @@ impl Session {
         });
     }
 
-    /// The server has not answered a list for 2 s: the last answer goes out again (§1.1.5).
+    /// The server has not answered a list for 2 s. If it may be blocked, the last answer goes out
+    /// again (§1.1.5); else it is given more time.
     pub(super) fn repeat_list(&self, state: &mut State, id: &Id) {
         let Some(pending) = state.pending.get(id) else { return };
         let What::List { key, .. } = &pending.what else { return };
+        if state.pending.calls() == 0 && !self.upstream.is_starting() {
+            let again = Instant::now() + LIST_PATIENCE;
+            let slot = self.add_deadline(state, again, Due::List(id.clone()));
+            if let Some(Pending { what: What::List { repeat, .. }, .. }) = state.pending.get_mut(id)
+            {
+                *repeat = Some(slot);
+            }
+            return;
+        }
         if let Some(result) = state.lists.get(key)
             && let Some(asker) = state.pending.detach(id)
         {

@@ -46,15 +46,19 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Invalid UTF-8 would kill the other side's reader; it alone is replaced (§1.1).
-pub(super) fn valid(line: Bytes) -> Bytes {
+/// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
+/// replaced (§1.1).
+pub(super) fn with_text(line: Bytes, f: impl FnOnce(&Bytes, &str)) {
     match from_utf8(&line) {
-        Ok(_) => line,
-        Err(_) => String::from_utf8_lossy(&line).into_owned().into(),
+        Ok(text) => f(&line, text),
+        Err(_) => {
+            let valid: Bytes = String::from_utf8_lossy(&line).into_owned().into();
+            f(&valid, text_of(&valid));
+        }
     }
 }
 
-/// The text of a line that went through [`valid`], or that we made.
+/// The text of a line that was found to be valid, or that we made.
 pub(super) fn text_of(line: &Bytes) -> &str {
     from_utf8(line).unwrap_or_default()
 }
@@ -84,6 +88,14 @@ pub(super) fn id_at_an_end(head: &[u8], tail: &[u8]) -> Option<String> {
     let tail = String::from_utf8_lossy(tail);
     let (_, end) = tail.trim_end().strip_suffix('}')?.rsplit_once("\"id\":")?;
     number_or_string(end).filter(|id| id == end.trim())
+}
+
+/// Whether a message of which only the beginning is left is a request: its method stands before
+/// anything that an answer has.
+pub(super) fn is_request(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head);
+    let at = |key: &str| head.find(key).unwrap_or(usize::MAX);
+    at("\"method\":") < at("\"result\":").min(at("\"error\":"))
 }
 
 /// A request of our own.

@@ -14,7 +14,7 @@ use crate::rpc::params::Params;
 
 use super::message::{raw_error_line, result_line};
 use super::pending::Asker;
-use super::session::{Session, State};
+use super::session::{Session, State, Waiting};
 
 /// Progress of a waiting poll comes so often (§5.1).
 const BEAT: Duration = Duration::from_secs(10);
@@ -31,6 +31,13 @@ struct Wait {
     page: Option<i64>,
     envelope: bool,
     joined: bool,
+}
+
+impl Wait {
+    /// An envelope has no room for a question, so it does not end its wait.
+    fn shows_questions(&self) -> bool {
+        !self.envelope
+    }
 }
 
 impl Session {
@@ -136,7 +143,8 @@ impl Session {
     /// Answers at once where there is nothing to wait for; else a task waits.
     fn wait(self: &Arc<Self>, mut state: MutexGuard<State>, wait: Wait) {
         state.part(&wait.asker);
-        if wait.job.has_news() || wait.until <= Instant::now() {
+        let news = wait.job.is_done() || (wait.shows_questions() && wait.job.has_news());
+        if news || wait.until <= Instant::now() {
             return self.wait_over(&wait);
         }
         let key = wait.key.clone();
@@ -148,7 +156,9 @@ impl Session {
                 session.wait_over(&wait);
             }
         });
-        state.waits.insert(key, task.abort_handle());
+        let client = state.client.clone();
+        let waiting = Waiting { task: task.abort_handle(), since: Instant::now(), client };
+        state.waits.insert(key, waiting);
     }
 
     async fn until_end(&self, wait: &Wait) {
@@ -156,7 +166,7 @@ impl Session {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = wait.job.news() => return,
+                () = wait.job.news(wait.shows_questions()) => return,
                 () = sleep_until(wait.until) => return,
                 _ = beat.tick(), if wait.token.is_some() => self.beat(wait),
             }

@@ -3,7 +3,7 @@
 //! Ids and tokens pass as they are; one is renamed only where it would collide with another that
 //! is still in use: a client may reuse the id of a call that went to the background (DESIGN §2).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
@@ -84,7 +84,12 @@ pub enum What {
     /// a list that may be repeated from memory (§1.1.5)
     List { key: ListKey, repeat: Option<Slot> },
     /// `subscriptions/listen`, with its text, to be sent again to a new server
-    Listen { line: Bytes, acknowledged: bool },
+    Listen {
+        line: Bytes,
+        acknowledged: bool,
+        /// the server that had it is gone
+        lost: bool,
+    },
     /// anything else
     Plain,
     /// a page of the tools, asked for by ourselves
@@ -100,20 +105,50 @@ pub struct Pendings {
     /// client's id to the server's, where they differ
     renamed: HashMap<Id, Id>,
     tokens: HashMap<Id, Id>,
+    /// ids and tokens of requests that were taken back: the server may answer all the same
+    spent: Recent,
     last_own: i64,
     calls: usize,
+}
+
+/// The last so many ids.
+#[derive(Default)]
+pub struct Recent {
+    ids: HashSet<Id>,
+    order: VecDeque<Id>,
+}
+
+impl Recent {
+    const MOST: usize = 1024;
+
+    pub fn insert(&mut self, id: Id) {
+        if self.ids.insert(id.clone()) {
+            self.order.push_back(id);
+        }
+        if self.order.len() > Self::MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+
+    pub fn contains(&self, id: &Id) -> bool {
+        !self.ids.is_empty() && self.ids.contains(id)
+    }
 }
 
 impl Pendings {
     /// The id under which a request of the client goes to the server: its own unless that is in
     /// use.
     pub fn inside_id(&mut self, outside: &Id) -> Id {
-        if self.by_id.contains_key(outside) { self.own_id() } else { outside.clone() }
+        let taken = self.by_id.contains_key(outside) || self.spent.contains(outside);
+        if taken { self.own_id() } else { outside.clone() }
     }
 
     /// The token under which progress is asked for inside.
     pub fn inside_token(&mut self, outside: &Id) -> Id {
-        if self.tokens.contains_key(outside) { self.own_id() } else { outside.clone() }
+        let taken = self.tokens.contains_key(outside) || self.spent.contains(outside);
+        if taken { self.own_id() } else { outside.clone() }
     }
 
     /// An id or token of our own.
@@ -160,6 +195,16 @@ impl Pendings {
         Some(pending)
     }
 
+    /// Takes back a request that the server may still answer: its names are not used again soon.
+    pub fn withdraw(&mut self, inside: &Id) -> Option<Pending> {
+        let pending = self.remove(inside)?;
+        self.spent.insert(inside.clone());
+        if let Some(token) = &pending.token {
+            self.spent.insert(token.inside.clone());
+        }
+        Some(pending)
+    }
+
     /// Takes the asker out: nobody waits any more, and progress stays inside.
     pub fn detach(&mut self, inside: &Id) -> Option<Asker> {
         let pending = self.by_id.get_mut(inside)?;
@@ -190,6 +235,15 @@ impl Pendings {
         (!pending.renamed && pending.asker.is_some()).then(|| outside.clone())
     }
 
+    /// The server that had the subscriptions is gone.
+    pub fn mark_lost_listens(&mut self) {
+        for pending in self.by_id.values_mut() {
+            if let What::Listen { lost, .. } = &mut pending.what {
+                *lost = true;
+            }
+        }
+    }
+
     /// Whether any request goes by another id inside.
     pub fn any_renamed(&self) -> bool {
         !self.renamed.is_empty()
@@ -216,9 +270,12 @@ impl Pendings {
         self.by_id.values().any(opens)
     }
 
-    /// Whether a client waits for anything.
+    /// Whether a client waits for anything that has an end.
     pub fn any_asked(&self) -> bool {
-        self.by_id.values().any(|pending| pending.asker.is_some())
+        let waits = |pending: &Pending| {
+            pending.asker.is_some() && !matches!(pending.what, What::Listen { .. })
+        };
+        self.by_id.values().any(waits)
     }
 
     pub fn ids(&self) -> Vec<Id> {

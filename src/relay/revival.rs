@@ -131,11 +131,14 @@ impl Session {
         self.upstream.ready();
     }
 
-    /// Modern subscriptions are open requests; they are sent again under their ids.
-    fn listen_again(&self, state: &State) {
-        for (id, pending) in state.pending.iter() {
-            if let What::Listen { line, .. } = &pending.what {
-                self.upstream.send_first(&relabelled(line, id));
+    /// Modern subscriptions are open requests; those of the last server are sent again.
+    fn listen_again(&self, state: &mut State) {
+        for id in state.pending.ids() {
+            if let Some(Pending { what: What::Listen { line, lost, .. }, .. }) =
+                state.pending.get_mut(&id)
+                && std::mem::take(lost)
+            {
+                self.upstream.send_first(&relabelled(line, &id));
             }
         }
     }
@@ -154,9 +157,14 @@ impl Session {
         // Several pages may differ; the client is told once.
         if !state.changed.contains(&kind) {
             state.changed.push(kind);
-            let line = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, kind.changed());
-            self.client.push(&line.into());
+            self.tell_changed(kind);
         }
+    }
+
+    /// Tells the client to ask for a list again.
+    pub(super) fn tell_changed(&self, kind: ListKind) {
+        let line = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, kind.changed());
+        self.client.push(&line.into());
     }
 }
 

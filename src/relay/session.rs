@@ -5,12 +5,13 @@
 //! happen to a call at the same time one comes first: that is the whole hand-over between a
 //! result and the end of its budget.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 use tracing::debug;
 use uuid::Uuid;
 
@@ -31,9 +32,9 @@ use super::client::Client;
 use super::deadlines::{Deadlines, Due};
 use super::lanes::Lane;
 use super::lists::{ListKind, Lists};
-use super::message::{Message, text_of, valid};
+use super::message::{Message, with_text};
 use super::patience::Patience;
-use super::pending::{Asker, Pendings};
+use super::pending::{Asker, Pendings, Recent};
 use super::questions::Questions;
 use super::revival::Settings;
 
@@ -71,16 +72,23 @@ pub struct State {
     /// calls in the background whose question is not answered
     pub parked: HashMap<Uuid, Call>,
     /// polls of jobs that wait, by the client's id
-    pub waits: HashMap<Id, AbortHandle>,
+    pub waits: HashMap<Id, Waiting>,
     /// policies by tool, so that globs are matched once
     pub policies: HashMap<Arc<str>, Arc<ToolPolicy>>,
     /// the lines of tools with `max_concurrent`
     pub lanes: HashMap<Arc<str>, Lane>,
     pub questions: Questions,
     /// the client's ids of calls whose server's answer it does not get: a late cancel is ignored
-    parted: VecDeque<Id>,
+    parted: Recent,
     /// why there will never be a server
     pub(super) failure: Option<Arc<str>>,
+}
+
+/// A poll that waits.
+pub struct Waiting {
+    pub task: AbortHandle,
+    pub since: Instant,
+    pub client: Arc<Client>,
 }
 
 impl Session {
@@ -108,7 +116,7 @@ impl Session {
                 policies: HashMap::new(),
                 lanes: HashMap::new(),
                 questions: Questions::default(),
-                parted: VecDeque::new(),
+                parted: Recent::default(),
                 failure: None,
             }),
             config,
@@ -128,9 +136,10 @@ impl Session {
         self.upstream.start()
     }
 
-    /// Waits until there is room on the way to the server.
+    /// Waits until there is room on the way to the server, and for what we answer ourselves.
     pub async fn room(&self) {
         self.upstream.room().await;
+        self.client.answers_room().await;
     }
 
     /// Ends the server.
@@ -195,8 +204,7 @@ impl Events for Session {
     fn message(&self, line: Line) {
         match line {
             Line::Whole(line) => {
-                let line = valid(line);
-                self.server_line(&line, text_of(&line));
+                with_text(line, |line, text| self.server_line(line, text));
             }
             Line::TooLong { head, tail, length } => self.server_too_long(&head, &tail, length),
         }
@@ -210,9 +218,8 @@ impl Events for Session {
 impl State {
     /// The client has got something else than the server's answer, or gave up: §4.3.
     pub fn part(&mut self, asker: &Asker) {
-        self.parted.extend(asker.key());
-        if self.parted.len() > STALE {
-            self.parted.pop_front();
+        if let Some(id) = asker.key() {
+            self.parted.insert(id);
         }
     }
 

@@ -1,14 +1,19 @@
 //! Messages as lines: cutting a byte stream at line ends with a bound on memory (CONTRACT §9).
 
 use std::io;
+use std::pin::pin;
 
 use bytes::{Bytes, BytesMut};
+use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// What the reader asks for at once; longer lines make it ask for more.
 const READ: usize = 64 << 10;
 /// How much of each end of an overlong line is kept, so that its id can still be found.
 const KEPT: usize = 4 << 10;
+
+/// How much is read while there is no room for it.
+const AHEAD: usize = 4 << 20;
 
 /// One line without its line end.
 #[derive(Debug, PartialEq)]
@@ -46,10 +51,15 @@ impl Lines {
         from.read_buf(&mut self.buffer).await
     }
 
+    /// Bytes that were read and not handed over.
+    fn buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// The next line that is complete. Empty lines are passed over.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
-            let Some(found) = memchr(&self.buffer[self.scanned..]) else {
+            let Some(found) = memchr(b'\n', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
                 self.bound();
                 return None;
@@ -135,7 +145,8 @@ impl Skipped {
     }
 }
 
-/// Reads a stream to its end: hands over each line, and waits for `room` between reads.
+/// Reads a stream to its end: hands over each line, and waits for `room` between reads. Some is
+/// read meanwhile, so that an end behind it is seen.
 pub async fn each_line<F: Future<Output = ()>>(
     mut from: impl AsyncRead + Unpin,
     limit: usize,
@@ -143,19 +154,26 @@ pub async fn each_line<F: Future<Output = ()>>(
     room: impl Fn() -> F,
 ) {
     let mut lines = Lines::new(limit);
-    while lines.fill(&mut from).await.is_ok_and(|n| n > 0) {
+    let mut open = true;
+    while open {
+        open = lines.fill(&mut from).await.is_ok_and(|n| n > 0);
         while let Some(line) = lines.next_line() {
             on_line(line);
         }
-        room().await;
+        let mut room = pin!(room());
+        while open {
+            tokio::select! {
+                biased;
+                () = &mut room => break,
+                read = lines.fill(&mut from), if lines.buffered() < AHEAD => {
+                    open = read.is_ok_and(|n| n > 0);
+                }
+            }
+        }
     }
-    if let Some(line) = lines.last_line() {
+    while let Some(line) = lines.next_line().or_else(|| lines.last_line()) {
         on_line(line);
     }
-}
-
-fn memchr(bytes: &[u8]) -> Option<usize> {
-    memchr::memchr(b'\n', bytes)
 }
 
 /// A message kept for longer than its turn: a small one is copied, so that it does not hold the

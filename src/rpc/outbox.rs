@@ -143,6 +143,12 @@ impl Outbox {
         self.until(Queue::has_room).await
     }
 
+    /// Waits while so much is queued that it must be answers of our own to a client that reads
+    /// none of them.
+    pub async fn answers_room(&self) {
+        self.until(|queue| queue.pending < 4 * HIGH_WATER).await
+    }
+
     /// Waits until everything pushed so far has been written, or can't be.
     pub async fn flushed(&self) {
         self.until(|queue| queue.pending == 0).await
@@ -163,15 +169,11 @@ impl Outbox {
         }
     }
 
-    /// Writes what is pushed until `close`, or until the peer is gone.
+    /// Writes what is pushed until `close`, or until the peer is gone. However it ends, be it
+    /// aborted, nobody waits for this queue any more.
     pub async fn run(&self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
-        let result = self.write_all(&mut to).await;
-        let mut queue = self.queue();
-        queue.broken = true;
-        queue.ready = Ready::default();
-        drop(queue);
-        self.drained.notify_waiters();
-        result
+        let _broken = Broken(self);
+        self.write_all(&mut to).await
     }
 
     async fn write_all(&self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
@@ -195,6 +197,19 @@ impl Outbox {
         queue.pending -= bytes;
         drop(queue);
         self.drained.notify_waiters();
+    }
+}
+
+/// Marks the queue as broken when its writer ends.
+struct Broken<'a>(&'a Outbox);
+
+impl Drop for Broken<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.broken = true;
+        queue.ready = Ready::default();
+        drop(queue);
+        self.0.drained.notify_waiters();
     }
 }
 

@@ -24,35 +24,46 @@ impl Edits {
         self.0.push((span(text, part), with.into()));
     }
 
-    /// Adds a member at the end of `object`, a slice of `text` that is a JSON object.
-    pub fn add_member(&mut self, text: &str, object: &str, key: &str, value: &str) {
-        let end = span(text, object).end - 1;
-        let comma = if Members::parse(object).is_none_or(|m| m.is_empty()) { "" } else { "," };
-        self.0.push((end..end, format!("{comma}{}:{value}", quoted(key))));
-    }
-
-    /// Sets a member of `object`, a slice of `text` that is a JSON object, to raw JSON; takes it
-    /// out with `None`.
-    pub fn set_member(&mut self, text: &str, object: &str, key: &str, value: Option<&str>) {
+    /// Edits one JSON object, a slice of `text`: takes members out (`None`), and sets others to
+    /// raw JSON, in place where they are there and else at the end. Only one such edit may be made
+    /// of an object.
+    pub fn edit_object(&mut self, text: &str, object: &str, changes: &[(&str, Option<&str>)]) {
         let Some(members) = Members::parse(object) else { return };
-        match (members.position(key), value) {
-            (Some(at), Some(value)) => self.replace(text, members.at(at).value, value),
-            (Some(at), None) => self.remove_member(text, &members, at),
-            (None, Some(value)) => self.add_member(text, object, key, value),
-            (None, None) => {}
+        let mut kept = 0;
+        for (index, member) in members.iter().enumerate() {
+            let name = member.name();
+            let change = changes.iter().find(|(key, _)| *key == name);
+            match change {
+                Some((_, None)) => self.remove_member(text, &members, index, kept == 0),
+                Some((_, Some(value))) => self.replace(text, member.value, *value),
+                None => {}
+            }
+            kept += usize::from(!matches!(change, Some((_, None))));
+        }
+        let new = changes.iter().filter(|(key, _)| members.position(key).is_none());
+        let new: Vec<_> = new
+            .filter_map(|(key, value)| Some(format!("{}:{}", quoted(key), value.as_ref()?)))
+            .collect();
+        if !new.is_empty() {
+            let end = span(text, object).end - 1;
+            let comma = if kept == 0 { "" } else { "," };
+            self.0.push((end..end, format!("{comma}{}", new.join(","))));
         }
     }
 
-    /// Takes the member at `index` out of an object, with the comma that belonged to it.
-    pub fn remove_member(&mut self, text: &str, members: &Members, index: usize) {
-        let start = span(text, members.at(index).key).start;
-        let end = span(text, members.at(index).value).end;
-        let range = if index + 1 < members.len() {
-            start..span(text, members.at(index + 1).key).start
-        } else if index > 0 {
-            span(text, members.at(index - 1).value).end..end
-        } else {
-            start..end
+    /// Sets one member of an object.
+    pub fn set_member(&mut self, text: &str, object: &str, key: &str, value: &str) {
+        self.edit_object(text, object, &[(key, Some(value))]);
+    }
+
+    /// Takes the member at `index` out of an object, with the comma before it, or, where nothing
+    /// before it stays (`first`), with the comma after it.
+    pub fn remove_member(&mut self, text: &str, members: &Members, index: usize, first: bool) {
+        let own = span(text, members.at(index).key).start..span(text, members.at(index).value).end;
+        let range = match (first, index + 1 < members.len()) {
+            (false, _) => span(text, members.at(index - 1).value).end..own.end,
+            (true, true) => own.start..span(text, members.at(index + 1).key).start,
+            (true, false) => own,
         };
         self.0.push((range, String::new()));
     }
@@ -84,10 +95,9 @@ impl Edits {
         let mut out = String::with_capacity(text.len() + grown);
         let mut at = 0;
         for (range, with) in &self.0 {
-            // Two edits that remove neighbours may share a comma.
-            out.push_str(&text[at.min(range.start)..range.start][..]);
+            out.push_str(&text[at..range.start]);
             out.push_str(with);
-            at = at.max(range.end);
+            at = range.end;
         }
         out.push_str(&text[at..]);
         out
@@ -128,53 +138,39 @@ pub struct MetaEdit<'a> {
 
 /// §1.1.4: edits of `params._meta` of a request, given the envelope parsed from `text`.
 pub fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, change: &MetaEdit) {
+    let token = change.token.map(|token| format!(r#"{{"progressToken":{token}}}"#));
     let Some(params) = envelope.params else {
-        if let Some(token) = change.token {
-            edits.add_member(
-                text,
-                text,
-                "params",
-                &format!(r#"{{"_meta":{{"progressToken":{token}}}}}"#),
-            );
+        if let Some(meta) = token {
+            edits.set_member(text, text, "params", &format!(r#"{{"_meta":{meta}}}"#));
         }
         return;
     };
     let Some(members) = Members::parse(params) else { return };
-    let Some(meta_text) = members.get("_meta") else {
-        if let Some(token) = change.token {
-            edits.add_member(text, params, "_meta", &format!(r#"{{"progressToken":{token}}}"#));
+    match (members.get("_meta"), token) {
+        (Some(meta), _) => {
+            let mut changes = Vec::new();
+            if change.drop_answer_within {
+                changes.push((ANSWER_WITHIN, None));
+            }
+            if change.token.is_some() {
+                changes.push(("progressToken", change.token));
+            }
+            edits.edit_object(text, meta, &changes);
         }
-        return;
-    };
-    let Some(meta) = Members::parse(meta_text) else { return };
-    if change.drop_answer_within
-        && let Some(at) = meta.position(ANSWER_WITHIN)
-    {
-        edits.remove_member(text, &meta, at);
-    }
-    match (change.token, meta.get("progressToken")) {
-        (Some(token), Some(old)) => edits.replace(text, old, token),
-        (Some(token), None) if change.drop_answer_within && meta.len() == 1 => {
-            let end = span(text, meta_text).end - 1;
-            edits.0.push((end..end, format!("\"progressToken\":{token}")));
-        }
-        (Some(token), None) => edits.add_member(text, meta_text, "progressToken", token),
-        (None, _) => {}
+        (None, Some(meta)) => edits.set_member(text, params, "_meta", &meta),
+        (None, None) => {}
     }
 }
 
 /// §5.1: a result with `_meta["unhurry/job"]`, nothing else changed. `job` is raw JSON.
 pub fn with_job(result: &str, job: &str) -> String {
     let mut edits = Edits::new();
-    let Some(members) = Members::parse(result) else { return result.to_owned() };
-    match members.get("_meta") {
-        None => edits.add_member(result, result, "_meta", &format!("{{{}:{job}}}", quoted(JOB))),
-        Some(meta) => match Members::parse(meta).map(|inside| inside.get(JOB)) {
-            Some(Some(old)) => edits.replace(result, old, job),
-            Some(None) => edits.add_member(result, meta, JOB, job),
-            // `_meta` that is no object is invalid, and not ours to mend.
-            None => {}
-        },
+    match Members::parse(result).and_then(|members| members.get("_meta")) {
+        // `_meta` that is no object is invalid, and not ours to mend.
+        Some(meta) => edits.set_member(result, meta, JOB, job),
+        None => {
+            edits.set_member(result, result, "_meta", &format!("{{{}:{job}}}", quoted(JOB)));
+        }
     }
     edits.apply(result)
 }
@@ -223,6 +219,23 @@ mod tests {
             ),
             r#"{"params":{"_meta":{"progressToken":"t"}}}"#
         );
+    }
+
+    #[test]
+    fn members_can_be_taken_out_and_put_in_anywhere() {
+        let edited = |object: &str, changes: &[(&str, Option<&str>)]| {
+            let mut edits = Edits::new();
+            edits.edit_object(object, object, changes);
+            edits.apply(object)
+        };
+        let (out, set) = (None, Some("9"));
+        assert_eq!(edited(r#"{"a":1}"#, &[("a", out), ("t", set)]), r#"{"t":9}"#);
+        assert_eq!(edited(r#"{ "a":1 }"#, &[("a", out), ("t", set)]), r#"{  "t":9}"#);
+        assert_eq!(edited(r#"{"a":1,"b":2}"#, &[("b", out), ("t", set)]), r#"{"a":1,"t":9}"#);
+        assert_eq!(edited(r#"{"a":1,"a":2}"#, &[("a", out)]), "{}");
+        assert_eq!(edited(r#"{"a":1,"b":2,"c":3}"#, &[("b", out), ("c", out)]), r#"{"a":1}"#);
+        assert_eq!(edited(r#"{"t":1,"b":2}"#, &[("b", out), ("t", set)]), r#"{"t":9}"#);
+        assert_eq!(edited("{}", &[("t", set), ("u", set)]), r#"{"t":9,"u":9}"#);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::config::Command;
@@ -305,11 +305,6 @@ impl Supervisor {
         if let Some(events) = self.events.upgrade() {
             events.lost(&end);
         }
-    }
-
-    /// How long a starting server may take for its handshake.
-    pub async fn start_timeout(&self) {
-        sleep(self.command.start_timeout).await;
     }
 }
 
