@@ -3,6 +3,9 @@
 //! Pages are cut in the raw text of the JSON strings, at whole characters and whole escapes, so
 //! that the pages joined are the original to the byte.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use crate::rpc::message::quoted;
 use crate::rpc::object::{Member, Members, elements};
 use crate::rpc::splice::span;
@@ -11,13 +14,30 @@ use crate::rpc::splice::span;
 /// for the longest names that MCP allows.
 const TRAILER: usize = 1536;
 
-/// A result, cut.
+/// The least that can stand around the text of a block. It is no reason not to cut, however small
+/// the pages are.
+const BARE: usize = r#"{"type":"text","text":""}"#.len();
+
+/// The longest that [`unit`] returns: a pair of surrogate escapes.
+const LONGEST_UNIT: usize = 12;
+
+/// A result, cut. Only where the cuts are is kept; a page is written when it is asked for.
 pub struct Pages<'a> {
     /// members that stand on every page, as `"key":value`
     common: Vec<Member<'a>>,
     structured: Option<&'a str>,
-    /// the content blocks of each page, raw JSON
-    blocks: Vec<Vec<String>>,
+    /// the blocks before they were cut, raw JSON
+    content: Vec<Cow<'a, str>>,
+    pages: Vec<Vec<Piece>>,
+}
+
+/// What a page holds of a block: `[..head]`, `text` and `[tail..]` of its raw JSON.
+struct Piece {
+    /// which one of the content
+    block: usize,
+    head: usize,
+    text: Range<usize>,
+    tail: usize,
 }
 
 impl<'a> Pages<'a> {
@@ -28,7 +48,8 @@ impl<'a> Pages<'a> {
             return None;
         }
         let members = Members::parse(result)?;
-        let mut content = elements(members.get("content")?)?;
+        let blocks = elements(members.get("content")?)?;
+        let mut content: Vec<_> = blocks.into_iter().map(Cow::Borrowed).collect();
         let apart = |m: &&Member| matches!(&*m.name(), "content" | "structuredContent");
         let common: Vec<_> = members.iter().filter(|m| !apart(m)).copied().collect();
         let fixed: usize = common.iter().map(|m| m.key.len() + m.value.len() + 2).sum();
@@ -36,32 +57,37 @@ impl<'a> Pages<'a> {
         let structured = members.get("structuredContent");
         let fits = structured.is_none_or(|structured| structured.len() <= room);
         // What stands nowhere else must not be lost: it is read as text, as MCP asks servers for.
-        let as_text;
         if let (false, Some(structured)) = (fits, structured)
             && !content.iter().any(|block| text_of(block).is_some())
         {
-            as_text = text_block(structured);
-            content.push(&as_text);
+            content.push(Cow::Owned(text_block(structured)));
         }
         let structured = structured.filter(|_| fits);
         let mut cutter = Cutter { room, left: room, pages: vec![Vec::new()] };
         cutter.left -= structured.map_or(0, str::len);
-        for block in content {
-            cutter.add(block);
+        for (number, block) in content.iter().enumerate() {
+            cutter.add(number, block);
         }
-        Some(Pages { common, structured, blocks: cutter.pages })
+        Some(Pages { common, structured, content, pages: cutter.pages })
     }
 
     /// How many pages there are.
     pub fn count(&self) -> usize {
-        self.blocks.len()
+        self.pages.len()
     }
 
     /// Page `number`, from 1, as a raw result; `trailer` is our own block at its end.
     pub fn page(&self, number: usize, trailer: Option<String>) -> String {
-        let mut blocks = self.blocks[number - 1].clone();
-        blocks.extend(trailer);
-        let mut out = format!(r#"{{"content":[{}]"#, blocks.join(","));
+        let mut out = String::from(r#"{"content":["#);
+        for (at, piece) in self.pages[number - 1].iter().enumerate() {
+            out.push_str(if at > 0 { "," } else { "" });
+            piece.write(&self.content[piece.block], &mut out);
+        }
+        if let Some(trailer) = trailer {
+            out.push_str(if self.pages[number - 1].is_empty() { "" } else { "," });
+            out.push_str(&trailer);
+        }
+        out.push(']');
         if let (1, Some(structured)) = (number, self.structured) {
             out.push_str(r#","structuredContent":"#);
             out.push_str(structured);
@@ -74,52 +100,78 @@ impl<'a> Pages<'a> {
     }
 }
 
+impl Piece {
+    fn write(&self, block: &str, out: &mut String) {
+        out.push_str(&block[..self.head]);
+        out.push_str(&block[self.text.clone()]);
+        out.push_str(&block[self.tail..]);
+    }
+}
+
 struct Cutter {
     room: usize,
     left: usize,
-    pages: Vec<Vec<String>>,
+    pages: Vec<Vec<Piece>>,
 }
 
 impl Cutter {
-    fn add(&mut self, block: &str) {
+    /// `number`: which one of the content `block` is.
+    fn add(&mut self, number: usize, block: &str) {
         if block.len() <= self.left {
-            return self.push(block.to_owned());
+            return self.add_whole(number, block);
         }
         match text_of(block) {
-            Some(text) => self.add_text(block, text),
+            Some(text) if !self.is_wide(block.len() - text.len()) => {
+                self.add_text(number, block, span(block, text));
+            }
             // Images, audio and resources are never cut; they may make a page of their own.
-            None => {
+            _ => {
                 if !self.page_is_empty() {
                     self.turn();
                 }
-                self.push(block.to_owned());
+                self.add_whole(number, block);
             }
         }
     }
 
-    /// `text`: the raw text between the quotes of the block's `text` member.
-    fn add_text(&mut self, block: &str, mut text: &str) {
-        let at = span(block, text);
+    /// Whether what stands around a text is too much to be repeated on each of its pages: they
+    /// would hold little else, and be many times as long as the result.
+    fn is_wide(&self, around: usize) -> bool {
+        around > BARE.max(self.room / 2)
+    }
+
+    fn add_whole(&mut self, number: usize, block: &str) {
+        let len = block.len();
+        self.push(Piece { block: number, head: 0, text: 0..len, tail: len }, len);
+    }
+
+    /// `text`: where the raw text between the quotes of the block's `text` member stands.
+    fn add_text(&mut self, number: usize, block: &str, text: Range<usize>) {
         let around = block.len() - text.len();
+        let mut start = text.start;
         loop {
+            let rest = &block[start..text.end];
             let space = self.left.saturating_sub(around);
-            if text.len() > space && space < self.room / 8 && !self.page_is_empty() {
+            if rest.len() > space && space < self.room / 8 && !self.page_is_empty() {
                 self.turn();
                 continue;
             }
-            let (piece, rest) = text.split_at(cut_at(text, space));
-            self.push(format!("{}{piece}{}", &block[..at.start], &block[at.end..]));
-            if rest.is_empty() {
+            let end = start + cut_at(rest, space);
+            let (head, tail) = (text.start, text.end);
+            let len = around + end - start;
+            self.push(Piece { block: number, head, text: start..end, tail }, len);
+            if end == text.end {
                 return;
             }
-            text = rest;
+            start = end;
             self.turn();
         }
     }
 
-    fn push(&mut self, block: String) {
-        self.left = self.left.saturating_sub(block.len() + 1);
-        self.pages.last_mut().expect("never empty").push(block);
+    /// `len`: how long the piece is on its page.
+    fn push(&mut self, piece: Piece, len: usize) {
+        self.left = self.left.saturating_sub(len + 1);
+        self.pages.last_mut().expect("never empty").push(piece);
     }
 
     fn page_is_empty(&self) -> bool {
@@ -142,20 +194,24 @@ fn text_of(block: &str) -> Option<&str> {
 }
 
 /// The longest cut of raw JSON string text within `space` bytes that splits no character and no
-/// escape; at least one character.
+/// escape; at least one character. `text` must start with a whole one.
 fn cut_at(text: &str, space: usize) -> usize {
     if text.len() <= space {
         return text.len();
     }
-    let mut at = 0;
-    while at < text.len() {
+    let end = text.floor_char_boundary(space);
+    // It is enough to go from a little before the end on: the first step may be within a pair of
+    // surrogates, the last ones are not.
+    let mut at = text.floor_char_boundary(end.saturating_sub(LONGEST_UNIT));
+    // After an odd number of backslashes stands what the last of them escapes.
+    at -= text.as_bytes()[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2;
+    loop {
         let next = at + unit(&text[at..]);
-        if next > space && at > 0 {
-            return at;
+        if next > end {
+            return at.max(unit(text));
         }
         at = next;
     }
-    at
 }
 
 /// The length of the first character of raw JSON string text; a pair of surrogate escapes is one.
@@ -229,5 +285,57 @@ mod tests {
         assert!(all.iter().all(|p| p.contains(r#""isError":true"#) && p.contains(r#""k":-0"#)));
         assert!(all[0].contains(r#""structuredContent":{"a":1}"#) && all[0].contains("1.10"));
         assert!(all.last().unwrap().contains(&image));
+    }
+
+    #[test]
+    fn a_text_with_wide_members_around_it_is_not_cut_and_nothing_is_lost_s5_1() {
+        let meta = format!(r#"{{"k":"{}"}}"#, "m".repeat(70_000));
+        let wide = format!(r#"{{"type":"text","text":"{}","_meta":{meta}}}"#, r"w\n".repeat(7_000));
+        let other = format!(r#"{{"type":"text","text":"{}"}}"#, "o".repeat(100_000));
+        let result = format!(r#"{{"content":[{other},{wide},{other}]}}"#);
+        let pages = Pages::cut(&result, 64 << 10).unwrap();
+        assert_eq!(pages.count(), 5);
+        let all: Vec<_> = (1..=pages.count()).map(|n| pages.page(n, None)).collect();
+        assert_eq!(all.iter().filter(|page| page.contains(&wide)).count(), 1);
+        assert_eq!(all.iter().filter(|page| page.contains(&meta)).count(), 1);
+        let (other, wide) = ("o".repeat(100_000), "w\n".repeat(7_000));
+        assert!(joined(&pages) == format!("{other}{wide}{other}"));
+    }
+
+    #[test]
+    fn c60_five_megabytes_come_in_full_pages_that_are_the_original_joined() {
+        let text = r#"plain text aé€😀\n\ud83d\ude00\"\\\u20ac"#.repeat(120_000);
+        let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+        assert!(result.len() > 5 << 20);
+        let pages = Pages::cut(&result, 64 << 10).unwrap();
+        let least = (64 << 10) - TRAILER - BARE - LONGEST_UNIT;
+        assert!(pages.count() <= text.len().div_ceil(least), "each page is full");
+        let all = (1..=pages.count()).map(|n| pages.page(n, None));
+        let raw: String = all
+            .map(|page| {
+                assert!(page.len() <= 64 << 10);
+                let block = &elements(Members::parse(&page).unwrap().get("content").unwrap());
+                text_of(block.as_ref().unwrap()[0]).unwrap().to_owned()
+            })
+            .collect();
+        assert!(raw == text, "to the byte");
+        let original: serde_json::Value = serde_json::from_str(&result).unwrap();
+        assert!(joined(&pages) == original["content"][0]["text"].as_str().unwrap());
+    }
+
+    #[test]
+    fn c60_a_cut_from_behind_is_the_cut_from_the_start() {
+        let text = r#"a€\\\\\\n\\u\ud83d\ud83d\ude00\ude00😀\\ud83d\ude00\\\ud83d\ude00d\u00e9\\"#;
+        let mut whole = vec![0];
+        while let Some(&last) = whole.last().filter(|last| **last < text.len()) {
+            whole.push(last + unit(&text[last..]));
+        }
+        for (nth, start) in whole.iter().enumerate().take(whole.len() - 1) {
+            for space in 0..=text.len() - start + 1 {
+                let fits = whole.iter().rfind(|at| **at <= start + space).unwrap();
+                let expected = fits.max(&whole[nth + 1]) - start;
+                assert_eq!(cut_at(&text[*start..], space), expected, "{start} {space}");
+            }
+        }
     }
 }
