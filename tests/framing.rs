@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::json::string;
 use support::{Answer, Line, Peer, Setup, process};
