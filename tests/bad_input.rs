@@ -347,3 +347,15 @@ async fn s5_1_unknown_job_ids_get_the_same_words_and_the_own_jobs() {
     assert!(words.windows(2).all(|two| two[0] == two[1]), "{words:?}");
     assert_eq!(peer.journal().iter().filter(|entry| entry.is_call_of("job_get")).count(), 0);
 }
+
+#[tokio::test]
+async fn s9_an_answer_with_neither_result_nor_error_fails_its_job() {
+    let peer = Peer::open(&[]).await;
+    let neither = r#"{"jsonrpc":"2.0","id":$ID}"#;
+    let steps = json!([{"wait_file": "go"}, {"send": neither}]);
+    let job = peer.defer("script", json!({"steps": steps})).await;
+    peer.create("go");
+    let end = peer.finish(job).await;
+    assert!(end.is_error() && end.status() == "failed", "{}", end.raw);
+    assert_eq!(peer.call("echo", json!({"text": "well"})).await.text(), "well");
+}

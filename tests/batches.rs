@@ -104,6 +104,23 @@ async fn batch_a_call_over_its_budget_has_its_handle_in_the_array_at_the_budget(
 }
 
 #[tokio::test]
+async fn batch_the_answers_that_are_there_leave_at_the_budget() {
+    let peer = Peer::proxied(&["--answer-within", "1s"], &["--unanswered", "resources/read"]);
+    peer.initialize_as("test-client", "1.0.0", "2025-03-26").await;
+    let read = request("b", "resources/read", json!({"uri": "file:///x"}));
+    let begin = Instant::now();
+    let answers = ask(&peer, json!([call("a", "echo", json!({"text": "hi"})), read])).await;
+    assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
+    assert_eq!((answers.len(), to(&answers, "a").text()), (1, "hi"));
+
+    let mark = peer.mark();
+    let late = r#"{"jsonrpc":"2.0","id":"b","result":{"contents":[]}}"#;
+    peer.script(json!([{"send": late}, {"result": "{}"}])).await;
+    let answers = array(&peer, mark).await;
+    assert_eq!((answers.len(), to(&answers, "b").raw_result()), (1, r#"{"contents":[]}"#));
+}
+
+#[tokio::test]
 async fn batch_of_notifications_alone_is_not_answered() {
     let peer = open("2025-03-26").await;
     let note = |n: u8| json!({"jsonrpc": "2.0", "method": "x/note", "params": {"n": n}});

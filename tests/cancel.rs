@@ -400,3 +400,18 @@ async fn s6_a_cancel_that_names_nothing_is_passed_on_and_harms_nobody() {
     peer.create("go");
     assert_eq!(peer.answer(&id).await.text(), "go");
 }
+
+#[tokio::test]
+async fn s6_a_poll_that_times_out_teaches_the_smaller_budget_too() {
+    let peer = open("", &[]).await;
+    let job = peer.park("never").await;
+    let asked = Instant::now();
+    let poll = peer.start("job_get", json!({"job_id": job.job_id()})).await;
+    sleep(Duration::from_millis(1500)).await;
+    let patience = asked.elapsed();
+    peer.cancel(&poll, TIME_OUT).await;
+    let asked = Instant::now();
+    assert_eq!(peer.job_get(json!({"job_id": job.job_id()})).await.status(), "working");
+    assert!(asked.elapsed() < patience, "{:?}", asked.elapsed());
+    assert!(peer.answers(&poll).is_empty());
+}

@@ -192,6 +192,33 @@ async fn s9_a_server_that_closes_its_stdout_is_gone_though_it_lives() {
 }
 
 #[tokio::test]
+async fn s9_a_server_that_closes_its_stdout_with_much_to_read_is_gone_though_it_lives() {
+    // The first process reads nothing after `initialize`; the second is the fake server.
+    let first = r#"mkdir was_here 2>/dev/null || exec "$@"; read -r _
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}'
+        until [ -e close ]; do sleep 0.01; done; exec >&-; sleep 600"#;
+    let peer = opened(Setup::proxied().server_through(first)).await;
+    let text = "x".repeat(10 << 20);
+    let big = format!(
+        r#"{{"jsonrpc":"2.0","id":"big","method":"x/echo_params","params":{{"text":"{text}"}}}}"#
+    );
+    let mut sent = std::pin::pin!(peer.send_raw(&big));
+    // As much of it as goes into a server that does not read.
+    let sooner = tokio::time::timeout(Duration::from_millis(500), &mut sent).await;
+    peer.create("close");
+    if sooner.is_err() {
+        sent.await;
+    }
+    peer.answer("\"big\"").await;
+    echoes(&peer).await;
+    let start = Instant::now();
+    peer.close_stdin().await;
+    assert_eq!(peer.exit().await.code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    peer.all_gone().await;
+}
+
+#[tokio::test]
 async fn s9_a_server_that_closes_its_stdin_is_gone_though_it_lives() {
     // The first process answers `initialize` and closes its stdin; the second is the fake server.
     let first = r#"mkdir was_here 2>/dev/null || exec "$@"; read -r _
@@ -471,6 +498,19 @@ async fn s9_a_subscription_is_sent_again_and_acknowledged_once() {
     let texts: Vec<String> = peer.notifications().into_iter().map(|line| line.text).collect();
     assert_eq!(texts, [acknowledged.text, news]);
     assert!(peer.answers(&listen).is_empty());
+}
+
+#[tokio::test]
+async fn s9_a_subscription_that_starts_the_server_again_reaches_it_once() {
+    let peer = Peer::proxied(&[], &["--modern"]);
+    peer.modern_call("echo", json!({})).await;
+    lose_server(&peer).await;
+    peer.request("subscriptions/listen", json!({"notifications": {}})).await;
+    peer.wait_method("notifications/subscriptions/acknowledged").await;
+    peer.settle().await;
+    assert_eq!(told(&peer).iter().filter(|entry| is_listen(entry)).count(), 1);
+    assert_eq!(peer.notifications().len(), 1);
+    assert_eq!(servers(&peer).len(), 2);
 }
 
 fn is_listen(entry: &Entry) -> bool {

@@ -263,3 +263,18 @@ async fn c04_a_tool_that_is_never_deferred_is_joined_too_and_waits_for_the_resul
     assert_eq!(peer.answer(&second).await.text(), "go");
     assert_eq!(peer.calls_of("wait_file").len(), 1);
 }
+
+#[tokio::test]
+async fn s7_a_joined_call_may_have_a_budget_without_end() {
+    let peer = open("").await;
+    for (file, budget) in [("a", json!(1e19)), ("b", json!(1e300)), ("c", json!(u64::MAX))] {
+        peer.park(file).await;
+        let mut params = call_params("wait_file", until(file));
+        params["_meta"] = json!({"unhurry/answer_within": budget});
+        let joined = peer.request("tools/call", params).await;
+        peer.settle().await;
+        peer.create(file);
+        assert_eq!(peer.answer(&joined).await.text(), file);
+    }
+    assert_eq!(peer.calls_of("wait_file").len(), 3);
+}

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use support::json::string;
 use support::{Answer, Line, Peer, Setup, process};
@@ -313,6 +315,24 @@ async fn s9_memory_of_large_messages_is_given_back() {
     peer.settle().await;
     let now = usize::try_from(process::memory(peer.pid())).expect("a size");
     assert!(now < ITSELF + 48 * MIB, "{now} bytes after 8 answers of 8 MiB");
+}
+
+#[tokio::test]
+async fn c32_pings_of_a_client_that_does_not_read_take_bounded_memory() {
+    // `head` shows the greeting; nobody reads what comes after it.
+    let reader = r#"mkfifo out; { head -n 1; exec sleep 600; } <out & exec "$@" >out"#;
+    let peer = opened(Setup::proxied().through(reader)).await;
+    peer.start("wait_file", json!({"path": "never"})).await;
+    peer.journal_wait(|entry| entry.is_call_of("wait_file")).await;
+    let ping = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "i".repeat(2000));
+    let pings = format!("{ping}\n").repeat(500);
+    for _ in 0..100 {
+        let sent = peer.send_bytes(pings.as_bytes());
+        if tokio::time::timeout(Duration::from_secs(2), sent).await.is_err() {
+            break;
+        }
+    }
+    assert!(peak(&peer) < 64 * MIB, "{} bytes", peak(&peer));
 }
 
 // stderr.

@@ -85,6 +85,16 @@ async fn s4_1_the_callers_own_budget_may_be_longer() {
 // §4.2 Shape.
 
 #[tokio::test]
+async fn s4_1_the_callers_own_budget_may_be_without_end() {
+    let peer = Peer::open(&[]).await;
+    for budget in [json!(1e19), json!(1e300), json!(u64::MAX)] {
+        let meta = json!({"unhurry/answer_within": budget});
+        let answer = peer.call_with_meta("sleep", json!({"ms": 300}), meta).await;
+        assert_eq!((answer.text(), answer.job().is_null()), ("slept", true));
+    }
+}
+
+#[tokio::test]
 async fn c11_s4_2_shape_of_the_handle() {
     let peer = Peer::open(&SOON).await;
     let handle = peer.job("never").await;

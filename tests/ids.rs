@@ -206,6 +206,34 @@ async fn s1_1_1_a_reused_id_of_any_other_request_gets_its_own_answer() {
     assert_eq!(peer.finish(job).await.text(), "go");
 }
 
+async fn a_late_answer_to_a_reused_id(modern: bool) {
+    let peer = open(modern).await;
+    let result = r#"{"content":[{"type":"text","text":"old"}],"resultType":"complete"}"#;
+    let steps = json!([{"wait_file": "old"}, {"result": result}]);
+    let stubborn = json!({"steps": steps, "ignore_cancel": true});
+    let job = defer_as(&peer, "5", "t", "script", stubborn).await;
+    assert_eq!(peer.job_cancel(job.job_id()).await.status(), "cancelled");
+    let mark = peer.mark();
+    peer.request_as("5", "tools/call", call_params("wait_file", until("new"))).await;
+    peer.arrived("wait_file", 1).await;
+    peer.create("old");
+    peer.journal_wait(|entry| entry.event == "call_ended").await;
+    peer.settle().await;
+    peer.create("new");
+    assert_eq!(peer.answer_from(mark, "5").await.text(), "new");
+    assert_eq!(peer.answers("5").len(), 2, "the handle, and the answer to the new call");
+}
+
+#[tokio::test]
+async fn s5_2_a_late_answer_of_a_cancelled_job_is_not_that_of_its_reused_id_legacy() {
+    a_late_answer_to_a_reused_id(false).await;
+}
+
+#[tokio::test]
+async fn s5_2_a_late_answer_of_a_cancelled_job_is_not_that_of_its_reused_id_modern() {
+    a_late_answer_to_a_reused_id(true).await;
+}
+
 /// Has the server answer a call under this spelling of its id, with progress before that.
 async fn spelled(id: &str, spelling: &str) {
     let peer = open(false).await;

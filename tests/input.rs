@@ -3,9 +3,11 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use support::json::path;
-use support::{Answer, Peer, Setup};
+use support::{Answer, Peer, Setup, call_params, until};
 
 /// A modern client whose call of `ask` is in the background, with its question shown by `job_get`.
 async fn questioned(config: &str) -> (Peer, Answer) {
@@ -74,4 +76,55 @@ async fn s8_4_a_job_that_waits_for_input_can_be_cancelled() {
     peer.settle().await;
     assert_eq!(peer.calls_of("ask").len(), 1);
     assert_eq!(peer.told("notifications/cancelled"), 0, "there is nothing to cancel");
+}
+
+#[tokio::test]
+async fn s5_2_the_cancel_of_a_job_that_waits_for_input_spares_the_call_under_its_id() {
+    let (peer, question) = questioned("").await;
+    let id = support::json::member(&peer.calls_of("ask")[0].line, "id").map(str::to_owned);
+    let id = id.expect("a call has an id");
+    let mark = peer.mark();
+    let mut params = call_params("wait_file", until("go"));
+    params["_meta"] = json!({"unhurry/answer_within": 60});
+    peer.request_as(&id, "tools/call", params).await;
+    peer.arrived("wait_file", 1).await;
+    assert_eq!(peer.job_cancel(question.job_id()).await.status(), "cancelled");
+    peer.settle().await;
+    peer.create("go");
+    assert_eq!(peer.answer_from(mark, &id).await.text(), "go");
+    assert_eq!(peer.told("notifications/cancelled"), 0);
+}
+
+#[tokio::test]
+async fn s8_4_a_call_that_is_asked_again_has_a_token_of_ours_in_its_meta() {
+    let (peer, question) = questioned("ask_progress = true").await;
+    let end = peer.finish(answered(&peer, question.job_id()).await).await;
+    assert!(end.text().contains("blue"), "{}", end.raw);
+    let calls = peer.calls_of("ask");
+    let metas: Vec<Value> = calls
+        .iter()
+        .map(|call| path(&call.line, &["params", "_meta"]).expect("the call has a _meta"))
+        .map(|meta| serde_json::from_str(meta).expect("it is JSON"))
+        .collect();
+    assert_eq!(metas.len(), 2);
+    for mut meta in metas {
+        assert!(meta["progressToken"].is_number(), "{meta}");
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(meta.as_object_mut().map(|meta| meta.len()), Some(4), "{meta}");
+    }
+}
+
+#[tokio::test]
+async fn s5_1_envelopes_of_a_job_that_waits_for_input_are_spread() {
+    let peer = Peer::proxied(&[], &["--modern"]);
+    peer.become_modern("test-client", json!({"elicitation": {"form": {}}}));
+    let handle = peer.defer("ask", json!({"ms": 400})).await;
+    let question = peer.follow(&handle).await;
+    let poll = json!({"job_id": question.job_id(), "envelope": true, "wait_seconds": 0});
+    let start = Instant::now();
+    for _ in 0..2 {
+        let answer = peer.job_get(poll.clone()).await;
+        assert_eq!(answer.structured()["status"], "input_required", "{}", answer.raw);
+    }
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
 }

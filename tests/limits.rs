@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::json;
 use support::json::{member, path};
-use support::{Answer, Peer};
+use support::{Answer, Peer, Setup};
 
 /// A proxy with a short budget and more configuration.
 async fn open(toml: &str) -> Peer {
@@ -135,6 +135,33 @@ async fn s3_a_call_that_waits_in_line_within_its_budget_is_answered_as_itself() 
     assert_eq!(peer.answer(&third).await.text(), "c is open");
     assert_eq!(reached(&peer), ["a", "c"]);
     assert!(peer.answers(&second).is_empty());
+}
+
+#[tokio::test]
+async fn s9_thousands_that_wait_in_line_for_a_server_that_is_not_coming_are_told() {
+    const CALLS: usize = 5000;
+    let toml = "tools.script.max_concurrent = 1\njobs.max_running = 10000\n";
+    let only_once = r#"mkdir was_here 2>/dev/null || exit 9; exec "$@""#;
+    let peer = Peer::opened(Setup::proxied().config(toml).server_through(only_once)).await;
+    let mark = peer.mark();
+    let mut ids =
+        vec![peer.start("script", json!({"steps": [{"wait_file": "go"}, {"exit": 3}]})).await];
+    peer.arrived("script", 1).await;
+    for number in 0..CALLS {
+        ids.push(peer.start("script", json!({"steps": [], "n": number})).await);
+    }
+    // Answered by the proxy, after all that came before it.
+    peer.ask("ping", json!({})).await;
+    peer.create("go");
+    let lines = std::cell::Cell::new(0);
+    peer.wait_line_from(mark, |_| lines.replace(lines.get() + 1) > CALLS).await;
+    let answers: Vec<Answer> =
+        peer.lines()[mark..].iter().map(|line| Answer::new(&line.text)).collect();
+    let told = answers.iter().filter(|answer| answer.raw_id() != "2" && answer.is_error());
+    let told: std::collections::BTreeSet<&str> = told.map(Answer::raw_id).collect();
+    assert!(ids.iter().all(|id| told.contains(&**id)), "{} are told", told.len());
+    assert_eq!((answers.len(), peer.calls_of("script").len()), (CALLS + 2, 1));
+    peer.ask("ping", json!({})).await;
 }
 
 // max_running.

@@ -320,3 +320,90 @@ async fn c26_a_second_call_and_a_poll_are_answered_while_a_call_runs() {
     peer.create("go");
     assert_eq!(peer.answer(&poll).await.text(), "go");
 }
+
+/// Changes the tools that the server lists.
+fn change_tools(peer: &Peer, names: &[&str]) {
+    std::fs::write(peer.path("tools.json"), json!(tools(names)).to_string()).expect("a file");
+}
+
+#[tokio::test]
+async fn s1_1_5_a_list_that_is_slow_while_nothing_runs_is_the_servers_own() {
+    let setup = Setup::proxied();
+    let [file, hold] = ["tools.json", "hold"].map(|name| setup.path(name).display().to_string());
+    std::fs::write(&file, json!(tools(&["a"])).to_string()).expect("a file of tools");
+    let peer = Peer::opened(setup.flags(&["--tools", &file, "--hold-lists", &hold])).await;
+    peer.ask("tools/list", json!({})).await;
+    change_tools(&peer, &["b"]);
+    peer.create("hold");
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    peer.script(json!([{"send": note}, {"result": "{}"}])).await;
+    let list = peer.request("tools/list", json!({})).await;
+    // Longer than a blocked server would be waited for.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(peer.answers(&list).is_empty(), "{:?}", peer.answers(&list));
+    std::fs::remove_file(&hold).expect("it is there");
+    assert_eq!(names(&peer.answer(&list).await)[0], "b");
+}
+
+#[tokio::test]
+async fn s1_1_5_a_list_from_memory_that_was_not_the_last_word_is_followed_by_its_change() {
+    let setup = Setup::proxied().options(&["--answer-within", "20s"]);
+    let file = setup.path("tools.json").display().to_string();
+    std::fs::write(&file, json!(tools(&["a"])).to_string()).expect("a file of tools");
+    let peer = Peer::opened(setup.flags(&["--tools", &file, "--block"])).await;
+    peer.ask("tools/list", json!({})).await;
+    let call = peer.start("wait_file", until("go")).await;
+    peer.arrived("wait_file", 1).await;
+    change_tools(&peer, &["b"]);
+    assert_eq!(names(&peer.ask("tools/list", json!({})).await)[0], "a");
+    assert!(peer.answers(&call).is_empty(), "the call still runs");
+    peer.create("go");
+    peer.answer(&call).await;
+    peer.wait_method("notifications/tools/list_changed").await;
+    assert_eq!(names(&peer.ask("tools/list", json!({})).await)[0], "b");
+    assert_eq!(peer.notifications().len(), 1);
+}
+
+#[tokio::test]
+async fn s1_1_5_a_list_under_the_id_of_a_background_call_is_given_from_memory_too() {
+    let peer = Peer::proxied(&[], &["--block"]);
+    peer.initialize().await;
+    peer.ask("tools/list", json!({})).await;
+    let job = peer.park("go").await;
+    let mark = peer.mark();
+    peer.request_as(job.raw_id(), "tools/list", json!({})).await;
+    assert!(!names(&peer.answer_from(mark, job.raw_id()).await).is_empty());
+    assert_eq!(peer.look(job.job_id()).await.status(), "working");
+    peer.create("go");
+    assert_eq!(peer.finish(job).await.text(), "go");
+}
+
+// Servers that do not list their tools.
+
+#[tokio::test]
+async fn s5_3_a_server_that_dies_of_its_first_list_still_keeps_its_names() {
+    // The first process reads `initialize`, `initialized` and the list; the second is the fake server.
+    let first = r#"mkdir was_here 2>/dev/null || exec "$@"; read -r _
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}'
+        read -r _; read -r _; exit 3"#;
+    for (method, params) in [("tools/list", json!({})), ("tools/call", json!({"name": "job_get"}))]
+    {
+        let setup = Setup::proxied().server_through(first);
+        let file = setup.path("tools.json").display().to_string();
+        std::fs::write(&file, json!(tools(&["a", "job_get"])).to_string()).expect("a file");
+        let peer = Peer::opened(setup.flags(&["--tools", &file])).await;
+        peer.ask(method, params).await;
+        assert_eq!(all_names(&peer).await, ["a", "job_get", "unhurry_job_get", "job_cancel"]);
+        theirs_works(&peer, "job_get").await;
+        ours_works(&peer, "unhurry_job_get", "job_cancel").await;
+    }
+}
+
+#[tokio::test]
+async fn s5_3_a_server_that_never_lists_its_tools_does_not_hold_up_ours() {
+    let peer = Peer::proxied(&[], &["--unanswered", "tools/list"]);
+    peer.initialize().await;
+    let start = Instant::now();
+    assert_eq!(peer.job_get(json!({})).await.structured()["jobs"], json!([]));
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+}

@@ -213,3 +213,19 @@ async fn s1_1_4_only_calls_lose_it() {
     .await;
     assert_eq!(peer.answer("\"a\"").await.raw_result(), params);
 }
+
+#[tokio::test]
+async fn s4_2_a_long_message_of_progress_is_cut_in_the_handle() {
+    let peer = open("").await;
+    let steps = json!([{"wait_file": "go"}, note("$TOKEN", &"é".repeat(1 << 19)), mark(), {"wait_file": "end"}]);
+    let meta = json!({"progressToken": "t", "unhurry/answer_within": 0});
+    let job = peer.call_with_meta("script", json!({"steps": steps}), meta).await;
+    peer.create("go");
+    peer.wait_method("x/mark").await;
+    let look = peer.look(job.job_id()).await;
+    let message = message(&look);
+    let shown = message.as_str().expect("a message");
+    assert!(shown.starts_with("ééé") && !shown.contains('\u{fffd}'), "{shown:.100}");
+    assert!(shown.len() <= 1 << 10, "{} bytes", shown.len());
+    assert!(look.raw.len() < 8 << 10, "{} bytes", look.raw.len());
+}

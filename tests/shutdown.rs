@@ -216,3 +216,57 @@ async fn s9_a_session_of_nothing_ends_in_order() {
     assert_eq!(peer.lines(), []);
     peer.all_gone().await;
 }
+
+// What holds nothing up.
+
+#[tokio::test]
+async fn s9_an_open_subscription_holds_nothing_up() {
+    let peer = Peer::proxied(&[], &["--modern"]);
+    peer.become_modern("test-client", json!({}));
+    peer.request("subscriptions/listen", json!({"notifications": {}})).await;
+    peer.wait_method("notifications/subscriptions/acknowledged").await;
+    let start = Instant::now();
+    peer.close_stdin().await;
+    assert_eq!(peer.exit().await.code(), Some(0));
+    assert!(start.elapsed() < LAST_ANSWERS, "{:?}", start.elapsed());
+    peer.all_gone().await;
+}
+
+/// A server that reads nothing after `initialize`, and of 10 MiB for it as much as anybody takes.
+async fn much_to_read(setup: Setup) -> Peer {
+    let server = r#"read -r _
+        echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}'
+        exec sleep 600"#;
+    let peer = Peer::opened(setup.server_through(server)).await;
+    let text = json!({"text": "x".repeat(10 << 20)});
+    let sent = peer.request_as("\"big\"", "x/echo_params", text);
+    let _ = tokio::time::timeout(Duration::from_millis(500), sent).await;
+    peer
+}
+
+#[tokio::test]
+async fn s9_a_server_that_does_not_read_holds_nothing_up() {
+    let peer = much_to_read(Setup::proxied()).await;
+    let start = Instant::now();
+    peer.close_stdin().await;
+    peer.exit().await;
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
+    peer.all_gone().await;
+}
+
+#[tokio::test]
+async fn s9_a_server_that_does_not_read_goes_with_a_client_that_is_killed() {
+    // The client is two processes, one for each way.
+    let client = r#"mkfifo in out; exec 3<&0 4>&1
+        cat <&3 >in & echo $! >>client; cat <out >&4 & echo $! >>client
+        exec "$@" <in >out 3<&- 4>&-"#;
+    let peer = much_to_read(Setup::proxied().through(client)).await;
+    let pids = std::fs::read_to_string(peer.path("client")).expect("the pids of the client");
+    let start = Instant::now();
+    for pid in pids.lines() {
+        support::process::signal(pid.parse().expect("a pid"), Signal::SIGKILL);
+    }
+    peer.exit().await;
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
+    peer.all_gone().await;
+}

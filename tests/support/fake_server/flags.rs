@@ -89,6 +89,9 @@ pub struct Flags {
     /// A file with the JSON array of the tools to list, read anew for every list.
     #[arg(long)]
     pub tools: Option<PathBuf>,
+    /// Answers no `tools/list`, and reads nothing, while there is such a file.
+    #[arg(long, value_name = "FILE")]
+    pub hold_lists: Option<PathBuf>,
     /// Lists this many tools a page.
     #[arg(long)]
     pub page_size: Option<usize>,

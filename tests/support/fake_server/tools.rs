@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -18,6 +19,9 @@ const BUILT_IN: &str = include_str!("tools.json");
 
 /// Answers `tools/list`, in pages if the flags say so. The cursor is the number of the next tool.
 pub fn list(server: &Server, request: &Request) -> Outcome {
+    while server.flags.hold_lists.as_deref().is_some_and(Path::exists) {
+        thread::sleep(Duration::from_millis(5));
+    }
     let text = definitions(server);
     let tools = elements(&text).expect("the tools are a JSON array");
     let cursor = request.param(&["cursor"]).and_then(string);
