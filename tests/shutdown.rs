@@ -240,7 +240,7 @@ async fn much_to_read(setup: Setup) -> Peer {
     let peer = Peer::opened(setup.server_through(server)).await;
     let text = json!({"text": "x".repeat(10 << 20)});
     let sent = peer.request_as("\"big\"", "x/echo_params", text);
-    let _ = tokio::time::timeout(Duration::from_millis(500), sent).await;
+    let _ = tokio::time::timeout(Duration::from_secs(3), sent).await;
     peer
 }
 
