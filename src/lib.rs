@@ -7,21 +7,22 @@
 //! |---|---|
 //! | [`cli`] | one file a verb: `run`, `check`, `demo` |
 //! | [`config`] | what was typed becomes what the program uses |
-//! | [`rpc`] | JSON-RPC as text: envelope, splices, framing |
-//! | [`downstream`] | the client's side: stdin and stdout, and where answers go |
-//! | [`upstream`] | the server's side: its process, and starting it anew |
-//! | [`relay`] | what passes between them, and the life of a call |
-//! | [`jobs`] | calls that went to the background, and the two tools that fetch them |
-//! | [`logging`] | lines on stderr that never block the relay |
+//! | `rpc` | JSON-RPC as text: envelope, splices, framing |
+//! | `downstream` | the client's side: stdin and stdout, and where answers go |
+//! | `upstream` | the server's side: its process, and starting it anew |
+//! | `relay` | what passes between them, and the life of a call |
+//! | `jobs` | calls that went to the background, and the two tools that fetch them |
+//! | `logging` | lines on stderr that never block the relay |
 //!
 //! Knowledge runs one way: `cli → relay → (downstream | upstream | jobs) → rpc`.
 #![forbid(unsafe_code)]
 
 pub mod cli;
 pub mod config;
-pub mod downstream;
-pub mod jobs;
-pub mod logging;
-pub mod relay;
-pub mod rpc;
-pub mod upstream;
+mod downstream;
+mod jobs;
+mod logging;
+mod pipes;
+mod relay;
+mod rpc;
+mod upstream;

@@ -12,6 +12,7 @@ use crate::config::{Budget, Config, Duplicates, OnClientCancel, ToolPolicy};
 use crate::jobs::handle::Names;
 use crate::rpc::lines::{Line, Lines};
 use crate::upstream::process::{Environment, Pipes, Process};
+use crate::upstream::reaper::Reaper;
 
 use super::allow_lists;
 use super::{Context, UNAVAILABLE};
@@ -152,12 +153,16 @@ impl Server {
     async fn ask(config: &Config, environment: &Environment) -> Result<Server, String> {
         let (mut process, pipes) =
             Process::spawn(&config.upstream, environment).map_err(|error| error.to_string())?;
+        // Whatever ends this check, the server does not outlive it.
+        let reaper = Reaper::default();
+        let _ = reaper.watch(process.id);
         let mut peer = Peer::new(pipes, config);
         let asked = peer.greet_and_list().await;
         let stderr = peer.close().await;
         let status = timeout(GRACE, process.wait()).await;
         process.kill();
         let _ = process.wait().await;
+        reaper.forget(process.id);
         asked.map_err(|problem| match status {
             Ok(Ok(status)) => format!("{problem} ({status}){stderr}"),
             _ => format!("{problem}{stderr}"),
@@ -173,8 +178,8 @@ struct Peer {
     lines: Lines,
     patience: Duration,
     asked: u64,
-    /// lines that were no JSON-RPC
-    junk: Vec<String>,
+    /// the first line that was no JSON-RPC
+    junk: Option<String>,
 }
 
 impl Peer {
@@ -186,7 +191,7 @@ impl Peer {
             lines: Lines::new(config.max_message),
             patience: config.upstream.start_timeout.min(PATIENCE),
             asked: 0,
-            junk: Vec::new(),
+            junk: None,
         }
     }
 
@@ -223,7 +228,7 @@ impl Peer {
         match self.ask("initialize", params).await? {
             Ok(greeting) => {
                 let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-                self.send(&note).await?;
+                self.send(&note).await;
                 let name = text(&greeting["serverInfo"]["name"]);
                 Ok((name, text(&greeting["protocolVersion"]), None))
             }
@@ -248,8 +253,7 @@ impl Peer {
     async fn ask(&mut self, method: &str, params: Value) -> Result<Result<Value, Value>, String> {
         self.asked += 1;
         let id = self.asked;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-            .await?;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         let patience = self.patience;
         match timeout(patience, self.answer(id)).await {
             Ok(answer) => {
@@ -268,7 +272,8 @@ impl Peer {
             while let Some(line) = self.lines.next_line() {
                 let Line::Whole(line) = line else { continue };
                 let Ok(message) = serde_json::from_slice::<Value>(&line) else {
-                    self.junk.push(String::from_utf8_lossy(&line).chars().take(200).collect());
+                    let start = || String::from_utf8_lossy(&line).chars().take(200).collect();
+                    self.junk.get_or_insert_with(start);
                     continue;
                 };
                 if message["id"] == id && message.get("method").is_none() {
@@ -286,17 +291,16 @@ impl Peer {
 
     /// What the server printed to stdout that is no JSON-RPC: often its usage.
     fn said(&self) -> String {
-        match self.junk.first() {
+        match &self.junk {
             Some(first) => format!("; its stdout has what is no JSON-RPC: {first:?}"),
             None => String::new(),
         }
     }
 
-    async fn send(&mut self, message: &Value) -> Result<(), String> {
+    async fn send(&mut self, message: &Value) {
         let line = format!("{message}\n");
         // A broken pipe shows as the end of stdout, with better words.
         let _ = self.stdin.write_all(line.as_bytes()).await;
-        Ok(())
     }
 
     async fn close(self) -> String {

@@ -13,11 +13,12 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Overrides};
 use crate::logging::{self, Stderr};
+use crate::upstream::reaper;
 
 /// Exit codes (CONTRACT §2).
 const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
-pub const INTERNAL: u8 = 70;
+const INTERNAL: u8 = 70;
 
 /// A transparent MCP proxy for tools that take longer than their client will wait.
 ///
@@ -78,9 +79,28 @@ struct Target {
     command: Vec<String>,
 }
 
-/// The whole program but for the reaper's role. Only protocol lines, help and reports go to
-/// stdout.
+/// The whole program. Only protocol lines, help and reports go to stdout.
 pub fn main() -> ExitCode {
+    // The reaper is looked for before anything else: it must be there at once, and small.
+    if std::env::args_os().nth(1).is_some_and(|role| role == reaper::ROLE) {
+        reaper::run();
+        return ExitCode::SUCCESS;
+    }
+    end_on_panic();
+    verb()
+}
+
+/// A bug of ours ends the process with a code of its own (§2). To go on without the task that it
+/// hit would leave a client waiting for ever; the reaper ends the server.
+fn end_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        report(info);
+        std::process::exit(i32::from(INTERNAL));
+    }));
+}
+
+fn verb() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

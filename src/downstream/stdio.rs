@@ -40,7 +40,7 @@ mod unix {
     use tokio::net::unix::pipe;
 
     use super::{Sink, Source};
-    use crate::upstream::process::widen;
+    use crate::pipes::widen;
 
     pub fn source() -> Option<Source> {
         let fd = io::stdin().as_fd().try_clone_to_owned().ok()?;

@@ -1,7 +1,7 @@
 //! JSON-RPC as text: the envelope of a message, edits of its bytes, and the framing by lines.
 //!
-//! Nothing here knows of jobs, sessions or transports (DESIGN §2): a message is the bytes that
-//! came in, and everything else borrows from them.
+//! Nothing here knows of sessions or transports: a message is the bytes that came in, and
+//! everything else borrows from them. Of jobs it knows the names of our members in `_meta`.
 
 pub mod lines;
 pub mod message;

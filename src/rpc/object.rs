@@ -15,6 +15,7 @@ use super::message::string;
 pub struct Member<'a> {
     /// with its quotes
     pub key: &'a str,
+    /// raw JSON
     pub value: &'a str,
 }
 
@@ -44,22 +45,22 @@ impl<'a> Members<'a> {
         Members::parse(self.get(key)?)
     }
 
+    /// Where the member stands, to be edited.
     pub fn position(&self, key: &str) -> Option<usize> {
         self.0.iter().rposition(|member| member.is(key))
     }
 
+    /// All members, in the order of the text.
     pub fn iter(&self) -> std::slice::Iter<'_, Member<'a>> {
         self.0.iter()
     }
 
+    /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
+    /// The member at a position.
     pub fn at(&self, index: usize) -> Member<'a> {
         self.0[index]
     }

@@ -1,12 +1,15 @@
-//! All edits of messages. Each is a splice of a byte range and is named after the line of
-//! CONTRACT §1.1 that allows it; what no edit names stays the bytes that came in.
+//! Edits of messages: splices of byte ranges. What no edit names stays the bytes that came in.
+//!
+//! CONTRACT §1.1 lists all that may be edited; those of `_meta` are here, the others stand beside
+//! the message they change (`relay/catalog.rs`, `relay/greeting.rs`, `relay/input.rs`).
 
 use std::ops::Range;
 
 use super::message::{Envelope, quoted};
 use super::object::Members;
 
-/// A set of replacements in one text. Ranges must not overlap.
+/// A set of replacements in one text. Their ranges must not overlap: an object or array is edited
+/// once.
 #[derive(Default)]
 pub struct Edits(Vec<(Range<usize>, String)>);
 

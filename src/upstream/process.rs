@@ -10,6 +10,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::config;
+use crate::pipes::widen;
 
 /// The environment that a child starts with.
 pub type Environment = Vec<(OsString, OsString)>;
@@ -95,18 +96,6 @@ fn grouped(builder: Command) -> io::Result<(Process, Pipes)> {
     let id = child.id().expect("not waited for yet");
     Ok((Process { child, id }, pipes))
 }
-
-/// Gives a pipe more room, so that large messages need fewer turns; no matter if it can't be had.
-#[cfg(target_os = "linux")]
-pub fn widen(pipe: &impl std::os::fd::AsFd) {
-    use nix::fcntl::{FcntlArg, fcntl};
-    const ROOM: i32 = 256 << 10;
-    let _ = fcntl(pipe, FcntlArg::F_SETPIPE_SZ(ROOM));
-}
-
-/// Pipes have one size here.
-#[cfg(not(target_os = "linux"))]
-pub fn widen<T>(_pipe: &T) {}
 
 fn is_ours(name: &OsString) -> bool {
     name.to_string_lossy().starts_with("UNHURRY_")
