@@ -140,7 +140,7 @@ pub fn string(raw: &str) -> Option<Cow<'_, str>> {
 
 /// A text as raw JSON string, with its quotes.
 pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    serde_json::to_string(text).expect("a string is always valid JSON")
 }
 
 /// A request id or progress token as a key: equal where a JSON reader would call them equal, so
