@@ -99,6 +99,12 @@ async fn s2_flags_win_over_the_environment_which_wins_over_the_file() {
 }
 
 #[tokio::test]
+async fn s4_1_only_a_budget_of_zero_waits_250_ms() {
+    let peer = open_as("any", Setup::proxied().options(&["--answer-within", "20ms"])).await;
+    assert!(peer.call("sleep", json!({"ms": 240})).await.is_handle(), "20 ms are kept");
+}
+
+#[tokio::test]
 async fn s3_a_tool_that_is_never_deferred_is_exempt_from_all_of_it() {
     let toml = "defaults.answer_within = \"300ms\"\ntools.sleep.answer_within = \"never\"\nclients.short.answer_within = \"300ms\"\n";
     let peer = open_as("short", Setup::proxied().config(toml)).await;

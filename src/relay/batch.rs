@@ -13,7 +13,7 @@ use crate::downstream::reply::{Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
 
-use super::call::AT_ONCE;
+use super::call::at_least;
 use super::deadlines::Due;
 use super::message::{INVALID_REQUEST, Message, error_line, shown};
 use super::session::Session;
@@ -53,8 +53,8 @@ impl Session {
         let mut state = self.state();
         let learned = self.patience.limit(&self.caller, &state.client);
         let Budget::After(budget) = state.client.policy.budget else { return };
-        let budget = learned.map_or(budget, |learned| learned.min(budget)).max(AT_ONCE);
-        let at = Instant::now() + budget + MARGIN;
+        let budget = learned.map_or(budget, |learned| learned.min(budget));
+        let at = Instant::now() + at_least(budget) + MARGIN;
         self.add_deadline(&mut state, at, Due::Batch(Arc::downgrade(batch)));
     }
 

@@ -36,7 +36,7 @@ use super::pending::{Asker, Pending, Token, What};
 use super::session::{Session, State};
 
 /// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
-pub(super) const AT_ONCE: Duration = Duration::from_millis(250);
+const AT_ONCE: Duration = Duration::from_millis(250);
 /// The short form of the arguments, in bytes (§10).
 const SHORT: usize = 120;
 /// The longest member of progress that is kept with a job, in bytes.
@@ -163,7 +163,7 @@ impl Session {
         let client = &state.client;
         let learned = self.patience.limit(&self.caller, client);
         let (budget, _) = self.config.policy.budget(policy, &client.policy, params.wish(), learned);
-        Some(budget.duration()?.max(AT_ONCE))
+        Some(at_least(budget.duration()?))
     }
 
     /// Sends a call to the server, or puts it in line.
@@ -494,6 +494,11 @@ fn bounded(raw: &str) -> Option<Cow<'_, str>> {
         end -= 1;
     }
     Some(Cow::Owned(quoted(&format!("{}…", &text[..end]))))
+}
+
+/// The time that a budget stands for.
+pub(super) fn at_least(budget: Duration) -> Duration {
+    if budget.is_zero() { AT_ONCE } else { budget }
 }
 
 /// What an answer of the server means for a job. The bytes are copied, so that a job holds no

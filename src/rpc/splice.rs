@@ -98,6 +98,10 @@ impl Edits {
         let mut out = String::with_capacity(text.len() + grown);
         let mut at = 0;
         for (range, with) in &self.0 {
+            debug_assert!(at <= range.start, "edits overlap");
+            if range.start < at {
+                continue;
+            }
             out.push_str(&text[at..range.start]);
             out.push_str(with);
             at = range.end;
