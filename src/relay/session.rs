@@ -136,10 +136,14 @@ impl Session {
         self.upstream.start()
     }
 
-    /// Waits until there is room on the way to the server, and for what we answer ourselves.
-    pub async fn room(&self) {
-        self.upstream.room().await;
-        self.client.answers_room().await;
+    /// What to wait for until there is room on the way to the server, and for what we answer
+    /// ourselves; `None` where there is.
+    pub fn room(&self) -> Option<impl Future<Output = ()>> {
+        let there_is = self.upstream.has_room() && self.client.has_room();
+        (!there_is).then_some(async {
+            self.upstream.room().await;
+            self.client.answers_room().await;
+        })
     }
 
     /// Ends the server.

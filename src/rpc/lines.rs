@@ -145,13 +145,13 @@ impl Skipped {
     }
 }
 
-/// Reads a stream to its end: hands over each line, and waits for `room` between reads. Some is
-/// read meanwhile, so that an end behind it is seen.
+/// Reads a stream to its end: hands over each line, and waits between reads where `room` gives
+/// something to wait for. Some is read meanwhile, so that an end behind it is seen.
 pub async fn each_line<F: Future<Output = ()>>(
     mut from: impl AsyncRead + Unpin,
     limit: usize,
     mut on_line: impl FnMut(Line),
-    room: impl Fn() -> F,
+    room: impl Fn() -> Option<F>,
 ) {
     let mut lines = Lines::new(limit);
     let mut open = true;
@@ -160,7 +160,8 @@ pub async fn each_line<F: Future<Output = ()>>(
         while let Some(line) = lines.next_line() {
             on_line(line);
         }
-        let mut room = pin!(room());
+        let Some(room) = room() else { continue };
+        let mut room = pin!(room);
         while open {
             tokio::select! {
                 biased;

@@ -74,7 +74,8 @@ impl Life {
         let to_server = outbox.clone();
         let mut writer = tokio::spawn(async move { to_server.run(pipes.stdin).await });
         let mut reader = tokio::spawn(async move {
-            each_line(pipes.stdout, limit, |line| events.message(line), || client.room()).await;
+            each_line(pipes.stdout, limit, |line| events.message(line), || client.wait_for_room())
+                .await;
         });
 
         let how = tokio::select! {

@@ -221,6 +221,15 @@ impl Supervisor {
         matches!(&*self.state(), State::Starting { .. })
     }
 
+    /// Whether there is room for more messages.
+    pub fn has_room(&self) -> bool {
+        match &*self.state() {
+            State::Up { link, .. } => link.outbox.has_room(),
+            State::Starting { queued, .. } => *queued <= QUEUED,
+            State::Down { .. } | State::Stopped => true,
+        }
+    }
+
     /// Waits until there is room for more messages.
     pub async fn room(&self) {
         loop {
