@@ -1,4 +1,5 @@
-//! The life of a `tools/call` (DESIGN §3).
+//! The life of a `tools/call` (DESIGN §3), as long as somebody waits for it; from then on see
+//! `detach.rs`.
 //!
 //! ```text
 //!  attached ──(answer in time)──► answered
@@ -11,34 +12,30 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use tracing::{info, warn};
 
 use crate::config::{Duplicates, ToolPolicy};
 use crate::jobs::duplicates::fingerprint;
-use crate::jobs::handle::{failure, handle, repeatable, seconds};
-use crate::jobs::job::{Job, Origin, Outcome, Owner};
+use crate::jobs::handle::{failure, repeatable};
+use crate::jobs::job::{Job, Outcome};
 use crate::rpc::lines::keep;
 use crate::rpc::message::{Id, quoted, string};
-use crate::rpc::object::Members;
 use crate::rpc::params::Params;
 use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
 
 use super::client::Client;
 use super::deadlines::{Due, Slot};
-use super::message::{Message, result_line, text_of};
+use super::message::{Message, result_line};
 use super::pending::name_token;
 use super::pending::{Asker, Pending, Token, What};
 use super::session::{Session, State};
 
 /// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
 const AT_ONCE: Duration = Duration::from_millis(250);
-/// The short form of the arguments, in bytes (§10).
-const SHORT: usize = 120;
 /// The longest member of progress that is kept with a job, in bytes.
 const PROGRESS: usize = 1024;
 /// Policies remembered by tool; names come from the client, so there must be a bound.
@@ -59,7 +56,7 @@ pub struct Call {
     /// the message itself while the call waits in line
     pub(super) waiting: Option<Bytes>,
     /// the last progress, raw JSON
-    progress: Option<Box<str>>,
+    pub(super) progress: Option<Box<str>>,
     /// set once nobody waits for the answer any more
     pub job: Option<Arc<Job>>,
 }
@@ -258,8 +255,6 @@ impl Session {
         self.registry.join(&fingerprint(&self.caller, params)?)
     }
 
-    // ---------------------------------------------------------------- the end of a call
-
     /// The server's answer: to the client that waits, or into the job.
     pub(super) fn call_answered(
         &self,
@@ -339,148 +334,6 @@ impl Session {
             self.leave_lane(state, &call.tool);
         }
     }
-
-    // ---------------------------------------------------------------- from call to job
-
-    /// The budget of a call ended, or the longest time that a job may run.
-    pub(super) fn call_due(&self, state: &mut State, id: &Id) {
-        let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) else {
-            return;
-        };
-        call.deadline = None;
-        match call.job.clone() {
-            Some(job) => self.overrun(state, &job),
-            None => self.hand_out(state, id),
-        }
-    }
-
-    fn hand_out(&self, state: &mut State, id: &Id) {
-        let Some(job) = self.make_job(state, id) else { return };
-        let Some(asker) = state.pending.detach(id) else { return };
-        state.part(&asker);
-        let view = self.view(state);
-        info!(job = job.short_id(), tool = &*job.origin.tool, "job started: the handle is out");
-        let handle = handle(&view, &self.registry, &job, false);
-        self.answer(&asker, &result_line(&asker.id, &handle));
-    }
-
-    /// The client gave up: the call goes on as a job. `false`: there is no room for one.
-    pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
-        let Some(job) = self.make_job(state, id) else { return false };
-        if let Some(asker) = state.pending.detach(id) {
-            state.part(&asker);
-        }
-        info!(
-            job = job.short_id(),
-            tool = &*job.origin.tool,
-            "job started: the client gave up after {}",
-            seconds(job.elapsed())
-        );
-        true
-    }
-
-    fn make_job(&self, state: &mut State, id: &Id) -> Option<Arc<Job>> {
-        let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) else {
-            return None;
-        };
-        let params = text_of(&call.params);
-        let join = call.policy.duplicates == Duplicates::Join;
-        let owner: Weak<dyn Owner> = self.me.clone();
-        let created = self.registry.create(Origin {
-            caller: self.caller.clone(),
-            tool: call.tool.clone(),
-            arguments: short_arguments(params),
-            fingerprint: join.then(|| fingerprint(&self.caller, params)).flatten(),
-            started: call.received,
-            policy: call.policy.clone(),
-            repeatable: state.catalog.repeatable(&call.tool),
-            owner,
-        });
-        let job = match created {
-            Ok(job) => job,
-            Err(full) => {
-                warn!(
-                    tool = &*call.tool,
-                    "no room for another job ({full}): the call waits for its answer, as without \
-                     the proxy"
-                );
-                return None;
-            }
-        };
-        if let Some(progress) = call.progress.take() {
-            job.set_progress(progress);
-        }
-        job.set_upstream_id(id.clone());
-        call.job = Some(job.clone());
-        if !call.client.is_modern() {
-            // Only a modern server may want the call again, with answers to its question.
-            call.params = Bytes::new();
-        }
-        let (at, tool) = (call.received + call.policy.max_runtime, call.tool.clone());
-        let in_line = call.is_in_line();
-        let old = call.deadline.take();
-        if let Some(slot) = old {
-            state.deadlines.remove(slot);
-        }
-        let slot = self.add_deadline(state, at, Due::Call(id.clone()));
-        if let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) {
-            call.deadline = Some(slot);
-        }
-        if in_line {
-            self.number_lane(state, &tool);
-        }
-        Some(job)
-    }
-
-    /// A job is older than `max_runtime`: it is cancelled and fails (§3).
-    fn overrun(&self, state: &mut State, job: &Arc<Job>) {
-        let limit = seconds(job.origin.policy.max_runtime);
-        let cause = match job.place() {
-            0 => format!(
-                "it ran longer than max_runtime ({limit}) and was cancelled. Outcome unknown: \
-                 check before you repeat it."
-            ),
-            _ => format!("it waited in line longer than max_runtime ({limit}) and never began."),
-        };
-        self.registry.finish(job, Outcome::Lost(cause.into()));
-        self.withdraw(state, job, &format!("longer than max_runtime ({limit})"));
-    }
-
-    /// Takes a job's call back from the server, by the means of its era. Its id stays taken for a
-    /// while, since the server may answer all the same.
-    fn withdraw(&self, state: &mut State, job: &Job, reason: &str) {
-        let Some(id) = job.upstream_id() else { return };
-        let is_its_call = |pending: &Pending| match &pending.what {
-            What::Call(call) => call.job.as_ref().is_some_and(|own| own.id == job.id),
-            _ => false,
-        };
-        if !state.pending.get(&id).is_some_and(is_its_call) {
-            return;
-        }
-        let Some(Pending { what: What::Call(call), .. }) = state.pending.withdraw(&id) else {
-            return;
-        };
-        let in_line = call.is_in_line();
-        self.call_over(state, &call, &id);
-        if !in_line {
-            let line = format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":{}}}}}"#,
-                id.to_json(),
-                quoted(reason)
-            );
-            self.upstream.send_if_up(&line.into());
-        }
-    }
-}
-
-impl Owner for Session {
-    fn cancel(&self, job: &Job) {
-        let mut state = self.state();
-        // A parked call has been answered by the server: there is nothing to take back.
-        if self.unpark(&mut state, job).is_none() {
-            self.withdraw(&mut state, job, "cancelled with job_cancel");
-        }
-    }
 }
 
 /// A member of a progress notification, short enough to be kept with a job.
@@ -510,18 +363,4 @@ fn outcome_of(message: &Message) -> Outcome {
         (None, Some(error)) => Outcome::Error(copy(error)),
         (None, None) => Outcome::Lost("the server's answer has neither result nor error.".into()),
     }
-}
-
-/// The arguments as they may be shown and stored: at most 120 bytes (§10).
-fn short_arguments(params: &str) -> Box<str> {
-    let members = Members::parse(params).unwrap_or_default();
-    let raw = members.get("arguments").unwrap_or("{}");
-    if raw.len() <= SHORT {
-        return raw.into();
-    }
-    let mut end = SHORT - '…'.len_utf8();
-    while !raw.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}…", &raw[..end]).into()
 }

@@ -2,7 +2,7 @@
 //!
 //! [`session`] holds it all; [`from_client`] and [`from_server`] tell messages apart, and those that
 //! are looked into have a file each: [`call`] (`tools/call`, with [`lanes`] for those that wait their
-//! turn), [`own`] (calls of our tools), [`greeting`] (`initialize`, `server/discover`), [`listing`]
+//! turn and [`detach`] for those that become jobs), [`own`] (calls of our tools), [`greeting`] (`initialize`, `server/discover`), [`listing`]
 //! (lists, with the [`catalog`] of tools), [`cancel`] (`notifications/cancelled`), [`batch`], [`questions`] (requests of the server), [`input`]
 //! (calls in the background that need an answer).
 //! Everything else is forwarded. [`ending`] and [`revival`] are about servers that come and go.
@@ -13,6 +13,7 @@ pub mod cancel;
 pub mod catalog;
 pub mod client;
 pub mod deadlines;
+pub mod detach;
 pub mod ending;
 pub mod from_client;
 pub mod from_server;

@@ -1,0 +1,177 @@
+//! From call to job: the budget of a call ended, or its client gave up (DESIGN §3).
+
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use tracing::{info, warn};
+
+use crate::config::Duplicates;
+use crate::jobs::duplicates::fingerprint;
+use crate::jobs::handle::{handle, seconds};
+use crate::jobs::job::{Job, Origin, Outcome, Owner};
+use crate::rpc::message::{Id, quoted};
+use crate::rpc::object::Members;
+
+use super::deadlines::Due;
+use super::message::{result_line, text_of};
+use super::pending::{Pending, What};
+use super::session::{Session, State};
+
+/// The short form of the arguments, in bytes (§10).
+const SHORT: usize = 120;
+
+impl Session {
+    /// The budget of a call ended, or the longest time that a job may run.
+    pub(super) fn call_due(&self, state: &mut State, id: &Id) {
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) else {
+            return;
+        };
+        call.deadline = None;
+        match call.job.clone() {
+            Some(job) => self.overrun(state, &job),
+            None => self.hand_out(state, id),
+        }
+    }
+
+    fn hand_out(&self, state: &mut State, id: &Id) {
+        let Some(job) = self.make_job(state, id) else { return };
+        let Some(asker) = state.pending.detach(id) else { return };
+        state.part(&asker);
+        let view = self.view(state);
+        info!(job = job.short_id(), tool = &*job.origin.tool, "job started: the handle is out");
+        let handle = handle(&view, &self.registry, &job, false);
+        self.answer(&asker, &result_line(&asker.id, &handle));
+    }
+
+    /// The client gave up: the call goes on as a job. `false`: there is no room for one.
+    pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
+        let Some(job) = self.make_job(state, id) else { return false };
+        if let Some(asker) = state.pending.detach(id) {
+            state.part(&asker);
+        }
+        info!(
+            job = job.short_id(),
+            tool = &*job.origin.tool,
+            "job started: the client gave up after {}",
+            seconds(job.elapsed())
+        );
+        true
+    }
+
+    fn make_job(&self, state: &mut State, id: &Id) -> Option<Arc<Job>> {
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) else {
+            return None;
+        };
+        let params = text_of(&call.params);
+        let join = call.policy.duplicates == Duplicates::Join;
+        let owner: Weak<dyn Owner> = self.me.clone();
+        let created = self.registry.create(Origin {
+            caller: self.caller.clone(),
+            tool: call.tool.clone(),
+            arguments: short_arguments(params),
+            fingerprint: join.then(|| fingerprint(&self.caller, params)).flatten(),
+            started: call.received,
+            policy: call.policy.clone(),
+            repeatable: state.catalog.repeatable(&call.tool),
+            owner,
+        });
+        let job = match created {
+            Ok(job) => job,
+            Err(full) => {
+                warn!(
+                    tool = &*call.tool,
+                    "no room for another job ({full}): the call waits for its answer, as without \
+                     the proxy"
+                );
+                return None;
+            }
+        };
+        if let Some(progress) = call.progress.take() {
+            job.set_progress(progress);
+        }
+        job.set_upstream_id(id.clone());
+        call.job = Some(job.clone());
+        if !call.client.is_modern() {
+            // Only a modern server may want the call again, with answers to its question.
+            call.params = Bytes::new();
+        }
+        let (at, tool) = (call.received + call.policy.max_runtime, call.tool.clone());
+        let in_line = call.is_in_line();
+        let old = call.deadline.take();
+        if let Some(slot) = old {
+            state.deadlines.remove(slot);
+        }
+        let slot = self.add_deadline(state, at, Due::Call(id.clone()));
+        if let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) {
+            call.deadline = Some(slot);
+        }
+        if in_line {
+            self.number_lane(state, &tool);
+        }
+        Some(job)
+    }
+
+    /// A job is older than `max_runtime`: it is cancelled and fails (§3).
+    fn overrun(&self, state: &mut State, job: &Arc<Job>) {
+        let limit = seconds(job.origin.policy.max_runtime);
+        let cause = match job.place() {
+            0 => format!(
+                "it ran longer than max_runtime ({limit}) and was cancelled. Outcome unknown: \
+                 check before you repeat it."
+            ),
+            _ => format!("it waited in line longer than max_runtime ({limit}) and never began."),
+        };
+        self.registry.finish(job, Outcome::Lost(cause.into()));
+        self.withdraw(state, job, &format!("longer than max_runtime ({limit})"));
+    }
+
+    /// Takes a job's call back from the server, by the means of its era. Its id stays taken for a
+    /// while, since the server may answer all the same.
+    fn withdraw(&self, state: &mut State, job: &Job, reason: &str) {
+        let Some(id) = job.upstream_id() else { return };
+        let is_its_call = |pending: &Pending| match &pending.what {
+            What::Call(call) => call.job.as_ref().is_some_and(|own| own.id == job.id),
+            _ => false,
+        };
+        if !state.pending.get(&id).is_some_and(is_its_call) {
+            return;
+        }
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.withdraw(&id) else {
+            return;
+        };
+        let in_line = call.is_in_line();
+        self.call_over(state, &call, &id);
+        if !in_line {
+            let line = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":{}}}}}"#,
+                id.to_json(),
+                quoted(reason)
+            );
+            self.upstream.send_if_up(&line.into());
+        }
+    }
+}
+
+impl Owner for Session {
+    fn cancel(&self, job: &Job) {
+        let mut state = self.state();
+        // A parked call has been answered by the server: there is nothing to take back.
+        if self.unpark(&mut state, job).is_none() {
+            self.withdraw(&mut state, job, "cancelled with job_cancel");
+        }
+    }
+}
+
+/// The arguments as they may be shown and stored: at most 120 bytes (§10).
+fn short_arguments(params: &str) -> Box<str> {
+    let members = Members::parse(params).unwrap_or_default();
+    let raw = members.get("arguments").unwrap_or("{}");
+    if raw.len() <= SHORT {
+        return raw.into();
+    }
+    let mut end = SHORT - '…'.len_utf8();
+    while !raw.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &raw[..end]).into()
+}
