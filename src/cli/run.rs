@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
+use crate::config::Upstream;
 use crate::downstream::stdio::{stdin, stdout};
 use crate::jobs::registry::Registry;
 use crate::relay::session::Session;
@@ -15,7 +16,7 @@ use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
 use crate::upstream::supervisor::Supervisor;
 
-use super::{Context, UNAVAILABLE};
+use super::{Context, UNAVAILABLE, remote_not_yet};
 
 /// How long answers in flight have to leave after the client closed our stdin (§9).
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -37,12 +38,14 @@ enum Cause {
 /// Relays until the client leaves. Returns the exit code.
 pub async fn run(context: Context) -> u8 {
     let Context { config, environment, stderr } = context;
+    let Upstream::Command(command) = config.upstream.clone() else {
+        return remote_not_yet();
+    };
     let config = Arc::new(config);
     let registry = Arc::new(Registry::new(config.jobs.max_running, config.jobs.max_stored));
     let client = Arc::new(Outbox::default());
     let make = |events| {
-        let (command, to_client) = (config.upstream.clone(), client.clone());
-        let max = config.max_message;
+        let (max, to_client) = (config.max_message, client.clone());
         Supervisor::new(command, environment, max, stderr.clone(), to_client, events)
     };
     // Over stdio the caller is the user who runs us (§10).
