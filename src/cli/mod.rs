@@ -169,6 +169,7 @@ fn load(target: &Target, environment: &[(OsString, OsString)]) -> Result<Config,
         store: target.store.clone(),
         tool_prefix: target.tool_prefix.clone(),
         command: target.command.clone(),
+        ..Overrides::default()
     };
     Config::load(&overrides, &environment).map_err(|error| error.to_string())
 }
@@ -180,4 +181,10 @@ fn explain(stray: &str) -> String {
             .to_owned();
     }
     format!("what is {stray:?}? The server's command stands behind `--`: unhurry -- {stray} …")
+}
+
+/// A server by URL, which this verb can't reach so far.
+fn remote_not_yet() -> u8 {
+    eprintln!("unhurry: servers by URL are not available in this version; give a command");
+    UNAVAILABLE
 }

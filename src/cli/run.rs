@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
+use crate::config::Upstream;
 use crate::downstream::channel::Channel;
 use crate::downstream::reply::Reply;
 use crate::downstream::stdio::{stdin, stdout};
@@ -17,7 +18,7 @@ use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
 use crate::upstream::supervisor::{Launch, Server, Supervisor};
 
-use super::{Context, UNAVAILABLE};
+use super::{Context, UNAVAILABLE, remote_not_yet};
 
 /// How long answers in flight have to leave after the client closed our stdin (§9).
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -39,11 +40,13 @@ enum Cause {
 /// Relays until the client leaves. Returns the exit code.
 pub async fn run(context: Context) -> u8 {
     let Context { config, environment, stderr } = context;
+    let Upstream::Command(command) = config.upstream.clone() else {
+        return remote_not_yet();
+    };
     let config = Arc::new(config);
     let shared = Shared::new(config.clone());
     let registry = shared.registry.clone();
     let client = Arc::new(Outbox::default());
-    let command = config.upstream.clone();
     let server = Server::Command(Launch { command, environment, stderr: stderr.clone() });
     let make = |events| Supervisor::new(server, config.max_message, events);
     let channel = Channel::Line(client.clone());

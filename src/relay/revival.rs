@@ -83,7 +83,7 @@ impl Session {
             }
             Some(params) => {
                 let id = self.ask(state, Step::Initialize, "initialize", Some(&params));
-                let at = Instant::now() + self.config.upstream.start_timeout;
+                let at = Instant::now() + self.config.start_timeout;
                 self.add_deadline(state, at, Due::Handshake(id));
             }
         }
