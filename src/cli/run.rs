@@ -16,7 +16,8 @@ use crate::jobs::caller::Caller;
 use crate::relay::session::{Session, Shared};
 use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
-use crate::upstream::supervisor::{Launch, Server, Supervisor};
+use crate::upstream::server::{Launch, Server};
+use crate::upstream::supervisor::Supervisor;
 
 use super::{Context, UNAVAILABLE, remote_not_yet};
 
@@ -47,7 +48,7 @@ pub async fn run(context: Context) -> u8 {
     let shared = Shared::new(config.clone());
     let registry = shared.registry.clone();
     let client = Arc::new(Outbox::default());
-    let server = Server::Command(Launch { command, environment, stderr: stderr.clone() });
+    let server = Server::Command(Launch::new(command, environment, stderr.clone()));
     let make = |events| Supervisor::new(server, config.max_message, events);
     let channel = Channel::Line(client.clone());
     // Over stdio the caller is the user who runs us (§10).
