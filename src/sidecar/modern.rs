@@ -11,7 +11,6 @@ use crate::relay::message::Message;
 use crate::relay::pending::Asker;
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::object::Members;
-use crate::rpc::param_headers::decode;
 use crate::rpc::params::Params;
 
 use super::answers::{
@@ -126,6 +125,10 @@ fn is_date(version: &str) -> bool {
             b'0' => byte.is_ascii_digit(),
             form => byte == form,
         })
+}
+
+fn decode(value: &http::HeaderValue) -> Option<Cow<'_, str>> {
+    value.to_str().ok().map(Cow::Borrowed)
 }
 
 /// What is wrong with a request.
