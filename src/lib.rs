@@ -25,4 +25,5 @@ mod logging;
 mod pipes;
 mod relay;
 mod rpc;
+mod sidecar;
 mod upstream;

@@ -12,9 +12,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Overrides};
+use crate::config::{Config, Overrides, Upstream};
 use crate::logging::{self, Stderr};
 use crate::upstream::reaper;
+use crate::upstream::server::{Launch, Server};
 
 /// Exit codes (CONTRACT §2).
 const USAGE: u8 = 64;
@@ -139,6 +140,22 @@ pub struct Context {
     /// our own environment, for the server
     pub environment: Vec<(OsString, OsString)>,
     pub stderr: Stderr,
+}
+
+impl Context {
+    /// The configured server.
+    fn server(&self) -> Server {
+        match &self.config.upstream {
+            Upstream::Command(command) => {
+                let (environment, stderr) = (self.environment.clone(), self.stderr.clone());
+                Server::Command(Launch::new(command.clone(), environment, stderr))
+            }
+            Upstream::Remote(_) => {
+                eprintln!("unhurry: servers by URL are not available in this version");
+                std::process::exit(69)
+            }
+        }
+    }
 }
 
 /// Loads the configuration, starts logging, and runs a verb on a runtime of one thread: over
