@@ -13,11 +13,11 @@ const CLOSING: &str = "?=";
 /// A text as the value of `Mcp-Name` or `Mcp-Param-*`: as it is, or in base64 where it would not
 /// arrive like that.
 pub fn encode(text: &str) -> HeaderValue {
-    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with(OPENING) && text.ends_with(CLOSING));
-    let value = if plain {
+    let visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    // Spaces at the ends are not part of a value, and would be lost.
+    let whole = text.trim_matches(' ') == text;
+    let like_encoded = text.starts_with(OPENING) && text.ends_with(CLOSING);
+    let value = if visible && whole && !like_encoded {
         HeaderValue::from_str(text)
     } else {
         HeaderValue::try_from([OPENING, &STANDARD.encode(text), CLOSING].concat())
