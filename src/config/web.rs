@@ -169,8 +169,7 @@ const ANY: &str = "*";
 pub(super) struct Origin(pub String);
 
 impl FromText for Origin {
-    const EXPECTED: &'static str =
-        "an origin like \"https://app.example.com\" (scheme, host, perhaps a port; no path), or \"*\"";
+    const EXPECTED: &'static str = "an origin like \"https://app.example.com\" (scheme, host, perhaps a port; no path), or \"*\"";
 
     fn from_text(text: &str) -> Result<Self, String> {
         let origin = text.to_ascii_lowercase();

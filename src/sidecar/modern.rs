@@ -11,11 +11,11 @@ use crate::relay::message::Message;
 use crate::relay::pending::Asker;
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::object::Members;
+use crate::rpc::param_headers::decode;
 use crate::rpc::params::Params;
 
 use super::answers::{
-    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error,
-    error_with,
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error, error_with,
 };
 use super::endpoint::Sidecar;
 use super::legacy::no_session;
@@ -30,7 +30,9 @@ const ERROR: usize = 64 << 10;
 
 /// Whether a message is to be served without a session: it says so itself, or its header does.
 pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
-    let named = || headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= FIRST.as_bytes());
+    let named = || {
+        headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= FIRST.as_bytes())
+    };
     params.protocol_version().is_some() || named()
 }
 
@@ -96,8 +98,7 @@ impl Sidecar {
         };
         let (key, exchange) = shared.open(takes.stream, params.wants_logs());
         let reading = exchange.read();
-        let (reply, headers) = (Reply::Http(exchange), self.forwarded(headers, true));
-        let asker = Asker { key, id: id.into(), reply, headers };
+        let asker = Asker::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
         shared.session.client_request(message, &method, asker);
         respond(reading, takes).await
     }
@@ -125,10 +126,6 @@ fn is_date(version: &str) -> bool {
             b'0' => byte.is_ascii_digit(),
             form => byte == form,
         })
-}
-
-fn decode(value: &http::HeaderValue) -> Option<Cow<'_, str>> {
-    value.to_str().ok().map(Cow::Borrowed)
 }
 
 /// What is wrong with a request.
