@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// A scriptable MCP server over stdio.
+/// A scriptable MCP server, over stdio unless told otherwise.
 #[derive(Parser, Default)]
 #[command(name = "fake-server", disable_version_flag = true)]
 pub struct Flags {
@@ -101,6 +101,10 @@ pub struct Flags {
     /// Leaves all requests of a method unanswered.
     #[arg(long, value_name = "METHOD")]
     pub unanswered: Vec<String>,
+
+    /// Asks its clients on the stream of their GET, not on that of the call.
+    #[arg(long)]
+    pub questions_apart: bool,
 }
 
 fn method_and_json(text: &str) -> Result<(String, String), String> {

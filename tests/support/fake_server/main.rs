@@ -1,4 +1,4 @@
-//! A scriptable MCP server over stdio, for tests of what stands in front of a server.
+//! A scriptable MCP server over stdio and HTTP, for tests of what stands in front of a server.
 //!
 //! `flags` says how it starts, `tools` and `script` what it can be asked to do, `journal` what it
 //! writes down. It keeps ids, tokens and params as the text that came in, and reads leniently: what
@@ -14,7 +14,10 @@ mod message;
 mod output;
 mod script;
 mod server;
+mod session;
+mod stdio;
 mod tools;
+mod wire;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -30,7 +33,9 @@ use signal_hook::iterator::Signals;
 
 use crate::flags::Flags;
 use crate::journal::Journal;
+use crate::output::Output;
 use crate::server::Server;
+use crate::wire::Wire;
 
 fn main() {
     let flags = Flags::parse();
@@ -41,8 +46,9 @@ fn main() {
 
     let server = Arc::new(Server::new(flags, journal, number));
     watch_sigterm(Arc::clone(&server));
-    start(&server);
-    server.serve();
+    let stdout = Arc::new(Output::new(&server.flags));
+    start(&server, &*stdout);
+    stdio::serve(Arc::clone(&server), stdout);
     if server.flags.ignore_eof {
         loop {
             thread::park();
@@ -72,12 +78,12 @@ fn exit_early(flags: &Flags, number: u64) {
 }
 
 /// What is written before anything is read.
-fn start(server: &Server) {
+fn start(server: &Server, stdout: &dyn Wire) {
     let flags = &server.flags;
     if flags.bom {
-        server.output.bytes("\u{feff}".as_bytes());
+        stdout.bytes("\u{feff}".as_bytes());
     }
-    flags.banner.iter().for_each(|text| server.output.line(text));
+    flags.banner.iter().for_each(|text| stdout.line(text));
     script::flood_stderr(flags.stderr_at_start);
     if flags.child {
         let mut child = Command::new("sleep").arg("600").spawn().expect("there is a `sleep`");
