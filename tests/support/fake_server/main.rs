@@ -7,6 +7,7 @@
 
 mod call;
 mod flags;
+mod http;
 mod journal;
 #[path = "../json.rs"]
 mod json;
@@ -20,7 +21,7 @@ mod tools;
 mod wire;
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{self, Command};
 use std::sync::Arc;
@@ -48,7 +49,13 @@ fn main() {
     watch_sigterm(Arc::clone(&server));
     let stdout = Arc::new(Output::new(&server.flags));
     start(&server, &*stdout);
-    stdio::serve(Arc::clone(&server), stdout);
+    match server.flags.http.or(server.flags.sse) {
+        Some(address) => {
+            end_with_stdin(Arc::clone(&server));
+            http::serve(Arc::clone(&server), address);
+        }
+        None => stdio::serve(Arc::clone(&server), stdout),
+    }
     if server.flags.ignore_eof {
         loop {
             thread::park();
@@ -90,6 +97,16 @@ fn start(server: &Server, stdout: &dyn Wire) {
         server.journal.event("child", json!({"child": child.id()}));
         thread::spawn(move || child.wait());
     }
+}
+
+/// No server outlives the test that holds its stdin, however the test ends.
+fn end_with_stdin(server: Arc<Server>) {
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        if !server.flags.ignore_eof {
+            process::exit(0);
+        }
+    });
 }
 
 fn watch_sigterm(server: Arc<Server>) {
