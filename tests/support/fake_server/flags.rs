@@ -109,10 +109,11 @@ pub struct Flags {
     #[arg(long)]
     pub questions_apart: bool,
 
-    /// Serves Streamable HTTP at this address, on `/mcp`; the first line of stdout is the URL.
+    /// Serves Streamable HTTP at this address, on `/mcp`, and prints `listening on URL`.
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<SocketAddr>,
-    /// Serves HTTP+SSE (2024-11-05) at this address, on `/sse`; the first line of stdout is the URL.
+    /// Serves HTTP+SSE (2024-11-05) at this address, on `/sse`, and prints
+    /// `listening on URL`.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "http")]
     pub sse: Option<SocketAddr>,
     /// The address in the `endpoint` event, with the session for `$SESSION` and `http://HOST:PORT` for

@@ -49,11 +49,11 @@ struct Pending {
     summary: Value,
 }
 
-/// Serves for ever; the first line of stdout is the URL.
+/// Serves for ever; a line of stdout says where, `listening on URL`.
 pub fn serve(server: Arc<Server>, address: SocketAddr) {
     let listener = TcpListener::bind(address).expect("the address is free");
     let base = format!("http://{}", listener.local_addr().expect("it is bound"));
-    println!("{base}{}", if server.flags.sse.is_some() { "/sse" } else { "/mcp" });
+    println!("listening on {base}{}", if server.flags.sse.is_some() { "/sse" } else { "/mcp" });
     let sessions = Sessions::new(Arc::clone(&server));
     let faults = Faults::new(&server.flags.fault);
     let http = Arc::new(Http { server, base, sessions, faults, turn: Mutex::default() });

@@ -35,14 +35,14 @@ pub fn serve(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<P
 
 fn post(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<Pending> {
     let requests = request.requests();
-    let modern = requests.first().is_some_and(Request::is_modern);
+    let modern = http.server.flags.modern || requests.first().is_some_and(Request::is_modern);
     if http.server.flags.strict
         && let Some((status, error)) = validate::check(&http.server, request)
     {
         reply.json(status, &error);
         return None;
     }
-    let client = match session_of(http, request, reply, &requests) {
+    let client = match session_of(http, request, reply, (&requests, modern)) {
         Ok(client) => client,
         Err(refusal) => return refuse(reply, refusal),
     };
@@ -86,11 +86,11 @@ fn session_of(
     http: &Http,
     request: &HttpRequest,
     reply: &Reply,
-    requests: &[Request],
+    (requests, modern): (&[Request], bool),
 ) -> Result<Arc<HttpSession>, Refusal> {
     let flags = &http.server.flags;
     let style = Style::legacy(flags);
-    if flags.modern || requests.first().is_some_and(Request::is_modern) {
+    if modern {
         return Ok(http.sessions.passing(style));
     }
     if !flags.no_sessions && requests.iter().any(|request| request.method == "initialize") {
