@@ -157,3 +157,9 @@ fn launch(
     let url = url_in(&line).unwrap_or_else(|| panic!("it does not listen: {line:?}"));
     (child, url)
 }
+
+/// A file for `--tools`: `mirrored`, whose arguments go into headers too, `plain`, and tools whose
+/// `x-mcp-header` breaks a rule; their names begin with `bad_`.
+pub fn header_tools() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/header_tools.json")
+}
