@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::http::{Event, Response, header_tools};
+use support::http::{Event, Response, header_tools, url_in};
 use support::{FakeHttp, HttpPeer, Peer, Setup, Transport};
 
 const REVISION: &str = "2026-07-28";
@@ -195,11 +195,14 @@ async fn every_stream_may_be_cut_after_a_time() {
 
 #[tokio::test]
 async fn a_stream_cut_without_ids_is_lost() {
-    let (server, client) = opened(&[]).await;
-    let mut stream = client.start("wait_file", until_go(&server)).await;
-    server.cut_streams().await;
-    assert_eq!(stream.event().await, None);
-    assert!(stream.was_cut);
+    let (server, client) = opened(&["--dual"]).await;
+    for _ in ["legacy", "modern"] {
+        let mut stream = client.start("wait_file", until_go(&server)).await;
+        server.cut_streams().await;
+        assert_eq!(stream.event().await, None);
+        assert!(stream.was_cut);
+        client.become_modern("test-client", json!({}));
+    }
 }
 
 #[tokio::test]
@@ -410,4 +413,18 @@ async fn the_old_transport_answers_all_on_one_stream() {
     assert_eq!(gone.expect("an answer").status, 404);
     drop(stream);
     server.journal_wait(|entry| entry.event == "disconnect").await;
+}
+
+// The harness.
+
+#[test]
+fn a_url_is_read_from_any_log() {
+    for line in [
+        "listening on http://127.0.0.1:4/mcp\n",
+        "INFO listening on http://127.0.0.1:4/mcp\u{1b}[0m upstream=http://127.0.0.1:5/mcp",
+        r#"{"message":"listening on http://127.0.0.1:4/mcp","level":"INFO"}"#,
+    ] {
+        assert_eq!(url_in(line).as_deref(), Some("http://127.0.0.1:4/mcp"));
+    }
+    assert_eq!(url_in("the upstream is http://127.0.0.1:5/mcp"), None);
 }

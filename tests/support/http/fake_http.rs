@@ -98,7 +98,7 @@ impl FakeHttp {
         self.control("forget", "").await;
     }
 
-    /// Breaks the connection of every stream of a session.
+    /// Breaks the connection of every stream.
     pub async fn cut_streams(&self) {
         self.control("cut", "").await;
     }
