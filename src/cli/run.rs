@@ -8,9 +8,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
+use crate::downstream::channel::Channel;
+use crate::downstream::reply::Reply;
 use crate::downstream::stdio::{stdin, stdout};
-use crate::jobs::registry::Registry;
-use crate::relay::session::Session;
+use crate::jobs::caller::Caller;
+use crate::relay::session::{Session, Shared};
 use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
 use crate::upstream::supervisor::Supervisor;
@@ -36,18 +38,16 @@ enum Cause {
 
 /// Relays until the client leaves. Returns the exit code.
 pub async fn run(context: Context) -> u8 {
-    let Context { config, environment, stderr } = context;
+    let server = context.server();
+    let Context { config, stderr, .. } = context;
     let config = Arc::new(config);
-    let registry = Arc::new(Registry::new(config.jobs.max_running, config.jobs.max_stored));
+    let shared = Shared::new(config.clone());
+    let registry = shared.registry.clone();
     let client = Arc::new(Outbox::default());
-    let make = |events| {
-        let (command, to_client) = (config.upstream.clone(), client.clone());
-        let max = config.max_message;
-        Supervisor::new(command, environment, max, stderr.clone(), to_client, events)
-    };
+    let make = |events| Supervisor::new(server, config.max_message, events);
+    let channel = Channel::Line(client.clone());
     // Over stdio the caller is the user who runs us (§10).
-    let caller = "stdio".into();
-    let session = Session::new(config.clone(), registry.clone(), client.clone(), caller, make);
+    let session = Session::new(&shared, channel, Caller::local(), true, make);
     if let Err(error) = session.start() {
         session.fail(&error.to_string());
     }
@@ -59,7 +59,7 @@ pub async fn run(context: Context) -> u8 {
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
     // A task of its own: here, each message would wake all that is waited for below.
-    let mut reader = tokio::spawn(read_client(session.clone(), config.max_message));
+    let mut reader = tokio::spawn(read_client(session.clone(), client.clone(), config.max_message));
 
     let mut signal = pin!(shutdown_signal());
     let cause = tokio::select! {
@@ -98,12 +98,13 @@ pub async fn run(context: Context) -> u8 {
 
 /// Hands the client's lines to the session. While there is no room on the way to the server, the
 /// client is not read, as it would be without us.
-async fn read_client(session: Arc<Session>, max_message: usize) {
-    each_line(stdin(), max_message, |line| session.from_client(line), || session.room()).await;
+async fn read_client(session: Arc<Session>, client: Arc<Outbox>, max_message: usize) {
+    let to = Reply::Line(client);
+    each_line(stdin(), max_message, |line| session.from_client(line, &to), || session.room()).await;
 }
 
 #[cfg(unix)]
-async fn shutdown_signal() {
+pub(super) async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let [mut terminate, mut interrupt, mut hangup] = match kinds.map(signal) {
@@ -118,6 +119,6 @@ async fn shutdown_signal() {
 }
 
 #[cfg(not(unix))]
-async fn shutdown_signal() {
+pub(super) async fn shutdown_signal() {
     let _ = tokio::signal::ctrl_c().await;
 }

@@ -17,12 +17,13 @@ pub enum ConfigError {
     /// A key is unknown, or its value is refused.
     #[error("{place}: {}: {problem}", dotted(path))]
     Key { place: Place, path: Path, problem: String },
-    /// Neither the command line nor the config says what to run.
+    /// Neither the command line nor the config names a server.
     #[error(
-        "no server to run: give its command after `--`, as in `unhurry -- npx -y some-server`, \
-         or set `upstream.command` in the config file"
+        "no server to run: give its URL, or its command after `--`, as in \
+         `unhurry -- npx -y some-server`, or set `upstream.url` or `upstream.command` in the \
+         config file"
     )]
-    NoCommand,
+    NoServer,
 }
 
 /// Where a value was written.

@@ -10,7 +10,7 @@ use figment::{Error, Figment, Metadata, Profile, Provider};
 
 use super::error::{ConfigError, Path, Place, Problem, did_you_mean};
 use super::raw::Raw;
-use super::unavailable;
+use super::{unavailable, upstream};
 
 /// The values of one source, and where each was written.
 #[derive(Default)]
@@ -29,6 +29,30 @@ impl Layer {
             table.insert(last.clone(), value);
         }
         self.places.insert(path, place);
+    }
+
+    /// The value of a key.
+    pub fn value(&self, section: &str, key: &str) -> Option<&Value> {
+        self.values.get(section)?.as_dict()?.get(key)
+    }
+
+    /// Takes a key out, as if it had not been written.
+    pub fn remove(&mut self, section: &str, key: &str) {
+        if let Some(Value::Dict(_, section)) = self.values.get_mut(section) {
+            section.remove(key);
+        }
+        self.places.retain(|path, _| !path.iter().take(2).eq([section, key]));
+    }
+
+    /// The names of headers in lower case: any case means the same, and so a name in a stronger
+    /// layer replaces that of a weaker one.
+    fn unify_headers(&mut self) {
+        if let Some(Value::Dict(_, upstream)) = self.values.get_mut("upstream")
+            && let Some(Value::Dict(_, headers)) = upstream.get_mut("headers")
+        {
+            let lower = |(name, value): (String, Value)| (name.to_ascii_lowercase(), value);
+            *headers = std::mem::take(headers).into_iter().map(lower).collect();
+        }
     }
 
     /// The place of `path`, else of the first key in it.
@@ -62,18 +86,24 @@ impl Provider for Layer {
 /// The merged values; the strongest layer is the last one.
 ///
 /// # Errors
-/// The first key that is not available yet, unknown, or of the wrong form.
-pub(super) fn merge(layers: &[Layer]) -> Result<Raw, ConfigError> {
-    let merged = layers.iter().fold(Figment::new(), |merged, layer| merged.merge(layer));
+/// The first key that is not available yet, unknown, of the wrong form, or of another kind of server
+/// than the one that holds.
+pub(super) fn merge(layers: &mut [Layer]) -> Result<Raw, ConfigError> {
     let keys = layers.iter().flat_map(|layer| layer.places.keys());
-    if let Some(problem) = unavailable::first(keys, &merged) {
+    if let Some(problem) = unavailable::first(keys, &merged(layers)) {
         return Err(locate(layers, problem));
     }
     // Each by itself too: a bad value is an error even where a stronger layer hides it.
-    for layer in layers {
+    for layer in layers.iter() {
         extract(&Figment::from(layer), std::slice::from_ref(layer))?;
     }
-    extract(&merged, layers)
+    upstream::settle(layers).map_err(|problem| locate(layers, problem))?;
+    layers.iter_mut().for_each(Layer::unify_headers);
+    extract(&merged(layers), layers)
+}
+
+fn merged(layers: &[Layer]) -> Figment {
+    layers.iter().fold(Figment::new(), |merged, layer| merged.merge(layer))
 }
 
 fn extract(values: &Figment, layers: &[Layer]) -> Result<Raw, ConfigError> {

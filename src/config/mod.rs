@@ -2,8 +2,8 @@
 //! at the start, after which nobody looks at a key again.
 //!
 //! `file.rs` and `sources.rs` read the layers, `layers.rs` merges them into `raw.rs` (what was
-//! typed), and this file and `policy.rs` make of that what the program uses. Nothing in here reads
-//! the process's environment: it is handed in.
+//! typed), and this file, `upstream.rs`, `server.rs` and `policy.rs` make of that what the program
+//! uses. Nothing in here reads the process's environment: it is handed in.
 
 mod clients;
 mod error;
@@ -13,16 +13,20 @@ mod layers;
 mod policy;
 mod raw;
 mod sections;
+mod server;
 mod sources;
 mod unavailable;
+mod upstream;
 mod value;
+mod web;
 
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use error::{ConfigError, Path, Place};
 pub use policy::{Budget, ClientPolicy, Duplicates, OnClientCancel, Policies, Source, ToolPolicy};
+pub use server::{Server, Token};
+pub use upstream::{Command, Remote, Transport, Upstream};
 
 use layers::Layer;
 
@@ -35,20 +39,30 @@ pub struct Overrides {
     pub answer_within: Option<String>,
     /// `--env`: `NAME=VALUE` pairs for the child; `${VAR}` in a value is expanded.
     pub env: Vec<String>,
+    /// `--header`: `Name: value` pairs for the server; `${VAR}` in a value is expanded.
+    pub headers: Vec<String>,
+    /// `--listen`: `[server] listen`, as typed.
+    pub listen: Option<String>,
     /// `--store`: `[jobs] store`, as typed.
     pub store: Option<String>,
     /// `--tool-prefix`: `[jobs] tool_prefix`, as typed.
     pub tool_prefix: Option<String>,
-    /// The server's program and its arguments, taken as they are; empty when the config file names
-    /// them. Replaces `upstream.command` and `upstream.args` both.
+    /// The server's URL, taken as it is. Replaces what weaker layers say of the server.
+    pub url: Option<String>,
+    /// The server's program and its arguments, taken as they are; empty when there is a URL, or the
+    /// config file names the server. Replaces `upstream.command` and `upstream.args` both.
     pub command: Vec<String>,
 }
 
 /// A checked configuration.
 #[derive(Debug)]
 pub struct Config {
-    /// The server to run.
-    pub upstream: Command,
+    /// The server.
+    pub upstream: Upstream,
+    /// How long the server may take to answer `initialize`; more than 0.
+    pub start_timeout: Duration,
+    /// How clients reach us over HTTP.
+    pub server: Server,
     /// What holds for tools and clients.
     pub policy: Policies,
     /// What holds for jobs.
@@ -57,28 +71,6 @@ pub struct Config {
     pub max_message: usize,
     /// The config file that was read, if any.
     pub file: Option<PathBuf>,
-}
-
-/// How the server is started.
-#[derive(Clone)]
-pub struct Command {
-    /// The program, looked up on the `PATH` where it has no slash.
-    pub program: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Variables that are added to our own environment, or replace some of it.
-    pub env: Vec<(String, String)>,
-    /// Its directory; ours where there is none.
-    pub cwd: Option<PathBuf>,
-    /// How long it may take to answer `initialize`; more than 0.
-    pub start_timeout: Duration,
-}
-
-/// Arguments and variables hold secrets, so only the program is shown.
-impl fmt::Debug for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Command").field("program", &self.program).finish_non_exhaustive()
-    }
 }
 
 /// `[jobs]`.
@@ -112,6 +104,19 @@ const MAX_RUNNING: usize = 1000;
 const MAX_STORED: u64 = 1 << 30;
 
 impl Config {
+    /// The server, where it is reached over HTTP.
+    pub fn remote(&self) -> Option<&Remote> {
+        match &self.upstream {
+            Upstream::Remote(remote) => Some(remote),
+            Upstream::Command(_) => None,
+        }
+    }
+
+    /// Whether clients show the server their own `Authorization` (CONTRACT §10).
+    pub fn forwards_authorization(&self) -> bool {
+        self.remote().is_some_and(|remote| remote.forward_headers.contains(&http::header::AUTHORIZATION))
+    }
+
     /// Reads and checks the whole configuration. `environment` is the process's.
     ///
     /// # Errors
@@ -126,28 +131,17 @@ impl Config {
         };
         let from_environment = sources::from_environment(environment);
         let from_flags = sources::from_flags(overrides, environment)?;
-        let layers = [from_file, from_environment, from_flags];
-        let raw = layers::merge(&layers)?;
+        let mut layers = [from_file, from_environment, from_flags];
+        let raw = layers::merge(&mut layers)?;
+        let located = |problem| layers::locate(&layers, problem);
+        upstream::check_forwarding(&raw.upstream, raw.server.token.is_some()).map_err(located)?;
         let jobs = Jobs::from(raw.jobs);
         let policy = Policies::new(&raw.defaults, raw.tools, raw.clients, jobs.page_bytes)
-            .map_err(|problem| layers::locate(&layers, problem))?;
+            .map_err(located)?;
+        let start_timeout = raw.upstream.start_timeout.unwrap_or(START_TIMEOUT);
         let max_message = raw.server.max_message.map_or(MAX_MESSAGE, |size| size.in_memory());
-        Ok(Self { upstream: raw.upstream.try_into()?, policy, jobs, max_message, file })
-    }
-}
-
-impl TryFrom<raw::Upstream> for Command {
-    type Error = ConfigError;
-
-    fn try_from(raw: raw::Upstream) -> Result<Self, ConfigError> {
-        let program = raw.command.filter(|program| !program.is_empty());
-        Ok(Self {
-            program: program.ok_or(ConfigError::NoCommand)?,
-            args: raw.args,
-            env: raw.env.into_iter().collect(),
-            cwd: raw.cwd,
-            start_timeout: raw.start_timeout.unwrap_or(START_TIMEOUT),
-        })
+        let (upstream, server) = (raw.upstream.try_into()?, raw.server.into());
+        Ok(Self { upstream, start_timeout, server, policy, jobs, max_message, file })
     }
 }
 

@@ -2,14 +2,19 @@
 //! none with a default. `mod.rs` and `policy.rs` turn it into what the program uses.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::{HeaderName, Uri};
 use serde::Deserialize;
 
 use super::StoreKind;
 use super::policy::{Budget, Duplicates, OnClientCancel};
-use super::value::{Expected, Prefix, Size, positive, text};
+use super::server::Token;
+use super::upstream::Transport;
+use super::value::{Expected, Prefix, Size, Text, at_least_one, positive, text};
+use super::web::{Headers, Host, Origin};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
@@ -29,6 +34,12 @@ pub(super) struct Upstream {
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub cwd: Option<PathBuf>,
+    #[serde(deserialize_with = "text")]
+    pub url: Option<Uri>,
+    #[serde(deserialize_with = "text")]
+    pub transport: Option<Transport>,
+    pub headers: Headers,
+    pub forward_headers: Vec<Text<HeaderName>>,
     #[serde(deserialize_with = "positive")]
     pub start_timeout: Option<Duration>,
 }
@@ -36,6 +47,20 @@ pub(super) struct Upstream {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(super) struct Server {
+    #[serde(deserialize_with = "text")]
+    pub listen: Option<SocketAddr>,
+    pub allowed_origins: Vec<Text<Origin>>,
+    pub allowed_hosts: Option<Vec<Text<Host>>>,
+    #[serde(deserialize_with = "text")]
+    pub identity_header: Option<HeaderName>,
+    #[serde(deserialize_with = "text")]
+    pub token: Option<Token>,
+    #[serde(deserialize_with = "at_least_one")]
+    pub max_sessions: Option<usize>,
+    #[serde(deserialize_with = "positive")]
+    pub session_idle: Option<Duration>,
+    #[serde(deserialize_with = "text")]
+    pub drain_timeout: Option<Duration>,
     #[serde(deserialize_with = "text")]
     pub max_message: Option<Size<1024>>,
 }

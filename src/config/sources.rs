@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use figment::value::Value;
+use http::HeaderName;
 
 use super::Overrides;
 use super::error::{ConfigError, Path, Place};
@@ -49,9 +50,10 @@ fn path_of(variable: &str) -> Option<Path> {
 fn parse(path: &Path, value: &str) -> Value {
     let names: Vec<&str> = path.iter().map(String::as_str).collect();
     match names[..] {
-        ["upstream", "command" | "cwd"] | ["upstream", "env", _] | ["jobs", "tool_prefix"] => {
-            value.into()
-        }
+        ["upstream", "command" | "cwd" | "url"]
+        | ["upstream", "env" | "headers", _]
+        | ["server", "listen" | "identity_header" | "token"]
+        | ["jobs", "tool_prefix"] => value.into(),
         _ => typed(value),
     }
 }
@@ -64,7 +66,8 @@ fn typed(value: &str) -> Value {
 /// What the command line sets.
 ///
 /// # Errors
-/// An `--env` that is not `NAME=VALUE`, or names an unset variable.
+/// An `--env` that is not `NAME=VALUE`, a `--header` that is not `Name: value`, or an unset variable
+/// in one of them.
 pub(super) fn from_flags(
     flags: &Overrides,
     environment: &Environment,
@@ -77,6 +80,12 @@ pub(super) fn from_flags(
         set(&["upstream", "command"], program.as_str().into(), "command line");
         // Also when there are none: the file's belong to another command.
         set(&["upstream", "args"], args.to_vec().into(), "command line");
+    }
+    if let Some(url) = &flags.url {
+        set(&["upstream", "url"], url.as_str().into(), "command line");
+    }
+    if let Some(address) = &flags.listen {
+        set(&["server", "listen"], address.as_str().into(), "--listen");
     }
     if let Some(duration) = &flags.answer_within {
         set(&["defaults", "answer_within"], typed(duration), "--answer-within");
@@ -91,6 +100,10 @@ pub(super) fn from_flags(
         let (name, value) = child_variable(pair, environment)?;
         set(&["upstream", "env", name], value.into(), "--env");
     }
+    for pair in &flags.headers {
+        let (name, value) = header(pair, environment)?;
+        set(&["upstream", "headers", name.as_str()], value.into(), "--header");
+    }
     Ok(layer)
 }
 
@@ -98,16 +111,27 @@ fn child_variable<'a>(
     pair: &'a str,
     environment: &Environment,
 ) -> Result<(&'a str, String), ConfigError> {
-    let error = |name: Option<&str>, problem| ConfigError::Key {
-        place: Place::Flag("--env"),
-        path: ["upstream", "env"].into_iter().chain(name).map(String::from).collect(),
-        problem,
-    };
-    match pair.split_once('=').filter(|(name, _)| !name.is_empty()) {
-        None => Err(error(None, "expected NAME=VALUE".into())),
-        Some((name, value)) => match expand(value, environment) {
-            Ok(value) => Ok((name, value)),
-            Err(problem) => Err(error(Some(name), problem)),
-        },
+    let pair = pair.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or_else(|| refused("--env", &["env"], "expected NAME=VALUE"))?;
+    let value = expand(value, environment);
+    Ok((name, value.map_err(|problem| refused("--env", &["env", name], &problem))?))
+}
+
+/// The name is taken apart here already, since what is no name may be a value in the wrong place.
+fn header(pair: &str, environment: &Environment) -> Result<(HeaderName, String), ConfigError> {
+    let parts = pair.split_once(':').and_then(|(name, value)| {
+        Some((HeaderName::from_bytes(name.trim().as_bytes()).ok()?, value))
+    });
+    let no_pair = || refused("--header", &["headers"], "expected 'Name: value'");
+    let (name, value) = parts.ok_or_else(no_pair)?;
+    match expand(value, environment) {
+        Ok(value) => Ok((name, value)),
+        Err(problem) => Err(refused("--header", &["headers", name.as_str()], &problem)),
     }
+}
+
+/// A flag for a key of `[upstream]` that can't be read.
+fn refused(flag: &'static str, path: &[&str], problem: &str) -> ConfigError {
+    let path = ["upstream"].iter().chain(path).map(|name| name.to_string()).collect();
+    ConfigError::Key { place: Place::Flag(flag), path, problem: problem.into() }
 }

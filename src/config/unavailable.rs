@@ -5,26 +5,13 @@ use figment::Figment;
 
 use super::error::{Path, Problem};
 
-const HTTP_UPSTREAM: &str = "HTTP upstreams come with a later release";
-const SERVE: &str = "`unhurry serve` comes with a later release";
+const STATUS: &str = "metrics and the status page come with a later release";
 const STORES: &str = "stores that outlive the process come with a later release";
 const TASKS: &str = "native tasks come with a later release";
 
 /// Keys, or keys with one of their values, and why they are refused. `*` is any name.
 const UNAVAILABLE: &[(&str, &str)] = &[
-    ("upstream.url", HTTP_UPSTREAM),
-    ("upstream.transport", HTTP_UPSTREAM),
-    ("upstream.headers", HTTP_UPSTREAM),
-    ("upstream.forward_headers", HTTP_UPSTREAM),
-    ("server.listen", SERVE),
-    ("server.allowed_origins", SERVE),
-    ("server.allowed_hosts", SERVE),
-    ("server.identity_header", SERVE),
-    ("server.token", SERVE),
-    ("server.admin_listen", SERVE),
-    ("server.max_sessions", SERVE),
-    ("server.session_idle", SERVE),
-    ("server.drain_timeout", SERVE),
+    ("server.admin_listen", STATUS),
     ("defaults.tasks", TASKS),
     ("tools.*.tasks", TASKS),
     ("jobs.store = sqlite", STORES),

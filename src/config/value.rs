@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 use jiff::fmt::friendly::SpanParser;
-use serde::de::{Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
 use super::StoreKind;
 use super::error::did_you_mean;
@@ -29,6 +29,24 @@ pub(super) trait FromText: Sized {
 /// For `#[serde(deserialize_with)]`: a value that is written as text.
 pub(super) fn text<'de, D: Deserializer<'de>, T: FromText>(from: D) -> Result<Option<T>, D::Error> {
     from.deserialize_any(TextVisitor(PhantomData)).map(Some)
+}
+
+/// A value that is written as text, within a list or a table.
+#[derive(Debug)]
+pub(super) struct Text<T>(pub T);
+
+impl<'de, T: FromText> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(TextVisitor(PhantomData)).map(Text)
+    }
+}
+
+/// For `#[serde(deserialize_with)]`: a count that must not be 0.
+pub(super) fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    match usize::deserialize(from)? {
+        0 => Err(D::Error::custom("must be at least 1")),
+        count => Ok(Some(count)),
+    }
 }
 
 /// For `#[serde(deserialize_with)]`: a duration that would break everything if it were 0.
@@ -212,7 +230,8 @@ impl FromText for StoreKind {
     }
 }
 
-fn choose<T, const N: usize>(
+/// The one of `known` that is called `text`.
+pub(super) fn choose<T, const N: usize>(
     text: &str,
     known: [(&'static str, T); N],
     expected: &str,

@@ -1,4 +1,6 @@
 //! The client's side: where messages come from, and where answers go.
 
+pub mod channel;
+pub mod http;
 pub mod reply;
 pub mod stdio;

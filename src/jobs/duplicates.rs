@@ -5,22 +5,29 @@ use sha2::{Digest, Sha256};
 use crate::rpc::message::string;
 use crate::rpc::object::{Members, elements};
 
-/// A digest of caller, tool and arguments; equal for calls that are equal.
+/// A digest of scope, tool and arguments; equal for calls that are equal.
 pub type Fingerprint = [u8; 32];
 
-/// The fingerprint of a call, from the raw text of its `params`. `None` for a call that carries
-/// anything besides `name`, `arguments` and `_meta`: what else it asks for is unknown.
-pub fn fingerprint(caller: &str, params: &str) -> Option<Fingerprint> {
+/// The fingerprint of a call, from the raw text of its `params`. `scope` is what else has to be
+/// equal: caller, server state, forwarded headers. `None` for a call that carries anything besides
+/// `name`, `arguments` and `_meta`: what else it asks for is unknown.
+pub fn fingerprint<'a>(
+    scope: impl IntoIterator<Item = &'a [u8]>,
+    params: &str,
+) -> Option<Fingerprint> {
     let members = Members::parse(params)?;
     let known = |key: &str| matches!(key, "name" | "arguments" | "_meta");
     if !members.iter().all(|member| known(&member.name())) {
         return None;
     }
     let mut hasher = Sha256::new();
-    for part in [caller, &members.text("name")?] {
+    let name = members.text("name")?;
+    let mut add = |part: &[u8]| {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
-    }
+    };
+    scope.into_iter().for_each(&mut add);
+    add(name.as_bytes());
     hash_canonical(&mut hasher, members.get("arguments").unwrap_or("{}"), 0);
     Some(hasher.finalize().into())
 }
@@ -71,8 +78,12 @@ fn hash_object(hasher: &mut Sha256, raw: &str, depth: usize) {
 mod tests {
     use super::*;
 
+    fn print(who: &str, params: &str) -> Option<Fingerprint> {
+        fingerprint([who.as_bytes()], params)
+    }
+
     fn same(a: &str, b: &str) -> bool {
-        fingerprint("me", a).unwrap() == fingerprint("me", b).unwrap()
+        print("me", a).unwrap() == print("me", b).unwrap()
     }
 
     #[test]
@@ -83,11 +94,11 @@ mod tests {
         assert!(!same(&base, &call(r#"{"a":1.0,"b":[{"x":"A","y":2}]}"#)));
         assert!(!same(&call(r#"{"a":["b","c"]}"#), &call(r#"{"a":["b,c"]}"#)));
         assert!(same(r#"{"name":"t"}"#, r#"{"name":"t","arguments":{},"_meta":{"x":1}}"#));
-        assert_ne!(fingerprint("me", &base), fingerprint("you", &base));
+        assert_ne!(print("me", &base), print("you", &base));
     }
 
     #[test]
     fn a_call_that_carries_more_is_never_equal_s7() {
-        assert!(fingerprint("me", r#"{"name":"t","requestState":"x"}"#).is_none());
+        assert!(print("me", r#"{"name":"t","requestState":"x"}"#).is_none());
     }
 }

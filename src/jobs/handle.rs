@@ -10,7 +10,8 @@ use crate::rpc::message::quoted;
 use crate::rpc::object::Members;
 use crate::rpc::splice::{JOB, with_job};
 
-use super::job::{Caller, Job, Outcome, Status};
+use super::caller::Caller;
+use super::job::{Job, Outcome, Status};
 use super::registry::Registry;
 
 /// The real names of our two tools in this session (§5.3).

@@ -14,10 +14,8 @@ use crate::config::ToolPolicy;
 use crate::rpc::message::Id;
 use crate::rpc::object::Members;
 
+use super::caller::Caller;
 use super::duplicates::Fingerprint;
-
-/// Who may see a job (CONTRACT §10). Over stdio it is the user who runs the proxy.
-pub type Caller = Arc<str>;
 
 /// How a call ended.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 //! clients and models see of them ([`handle`], [`tools`], [`pages`]). Nothing here knows of
 //! transports.
 
+pub mod caller;
 pub mod duplicates;
 pub mod eta;
 pub mod handle;

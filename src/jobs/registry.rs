@@ -13,9 +13,10 @@ use tokio::time::{Instant, sleep_until};
 use tracing::info;
 use uuid::Uuid;
 
+use super::caller::Caller;
 use super::duplicates::Fingerprint;
 use super::eta::PastRuns;
-use super::job::{Caller, Job, Origin, Outcome, Status};
+use super::job::{Job, Origin, Outcome, Status};
 
 /// How long a tombstone tells what became of an expired job (§5.1).
 const TOMBSTONE: Duration = Duration::from_secs(24 * 3600);
@@ -37,7 +38,9 @@ struct Index {
     /// ordered by id, so that a prefix is a range
     jobs: BTreeMap<Uuid, Entry>,
     /// each caller's jobs in the order of their creation
-    by_caller: BTreeMap<(Caller, u64), Uuid>,
+    by_caller: BTreeMap<(Arc<str>, u64), Uuid>,
+    /// what each principal takes up
+    usage: HashMap<Arc<str>, Usage>,
     joinable: HashMap<Fingerprint, Uuid>,
     /// joinable jobs by tool, so that most calls need no fingerprint
     joinable_tools: HashMap<Arc<str>, usize>,
@@ -48,6 +51,14 @@ struct Index {
     /// the tombstones in `due`, which go even before those
     tombstones: BTreeSet<(Instant, Uuid)>,
     serial: u64,
+    running: usize,
+    stored: u64,
+}
+
+/// What one principal takes up.
+#[derive(Default)]
+struct Usage {
+    jobs: usize,
     running: usize,
     stored: u64,
 }
@@ -94,14 +105,32 @@ impl Registry {
         if index.stored + OVERHEAD > self.max_stored {
             return Err(Full::Stored);
         }
+        self.check_share(&mut index, &origin.caller)?;
         index.serial += 1;
         let job = Arc::new(Job::new(origin, index.serial));
-        index.running += 1;
-        index.stored += OVERHEAD;
         index.jobs.insert(job.id, Entry { job: job.clone(), due: None, fetched: None });
-        index.by_caller.insert((job.origin.caller.clone(), job.serial), job.id);
+        index.began(&job);
+        if let Some(own) = job.origin.caller.own() {
+            index.by_caller.insert((own.clone(), job.serial), job.id);
+        }
         index.make_joinable(&job);
         Ok(job)
+    }
+
+    /// Where there are several principals, none may take up more than a quarter (§10).
+    fn check_share(&self, index: &mut Index, caller: &Caller) -> Result<(), Full> {
+        let principal = caller.principal();
+        let others = index.usage.len() - usize::from(index.usage.contains_key(principal));
+        if others == 0 {
+            return Ok(());
+        }
+        let share = (self.max_stored / 4).saturating_sub(OVERHEAD);
+        index.make_room_of(principal, share);
+        match index.usage.get(principal) {
+            Some(usage) if usage.running >= self.max_running.div_ceil(4) => Err(Full::Running),
+            Some(usage) if usage.stored > share => Err(Full::Stored),
+            _ => Ok(()),
+        }
     }
 
     /// Ends a job; the first end counts, a later one is dropped. The outcome is kept before
@@ -112,8 +141,7 @@ impl Registry {
         if !job.set_end(outcome) {
             return false;
         }
-        index.running -= 1;
-        index.stored += size;
+        index.ended(job, size);
         if job.status() == Status::Cancelled {
             index.unjoin(job);
         }
@@ -150,21 +178,28 @@ impl Registry {
         }
     }
 
-    /// A caller's job by its full id, or by a prefix of at least 8 characters that only one of
-    /// them has, in any case (§4.4).
+    /// A caller's job by its full id, or one of their own by a prefix of at least 8 characters that
+    /// only one of these has, in any case (§4.4).
     pub fn get(&self, caller: &Caller, id: &str) -> Option<Arc<Job>> {
         let (low, high) = id_range(id)?;
         let index = self.index();
+        if low == high {
+            let job = &index.jobs.get(&low)?.job;
+            return caller.may_open_jobs_of(&job.origin.caller).then(|| job.clone());
+        }
         let mut own = index.jobs.range(low..=high).map(|(_, entry)| &entry.job);
-        let mut own = own.by_ref().filter(|job| job.origin.caller == *caller);
+        let mut own = own
+            .by_ref()
+            .filter(|job| caller.own().is_some() && job.origin.caller.own() == caller.own());
         let found = own.next()?.clone();
         own.next().is_none().then_some(found)
     }
 
     /// A caller's jobs, newest first (§5.1).
     pub fn list(&self, caller: &Caller, most: usize) -> Vec<Arc<Job>> {
+        let Some(own) = caller.own() else { return Vec::new() };
         let index = self.index();
-        let own = (caller.clone(), 0)..=(caller.clone(), u64::MAX);
+        let own = (own.clone(), 0)..=(own.clone(), u64::MAX);
         index
             .by_caller
             .range(own)
@@ -221,6 +256,45 @@ impl Registry {
 }
 
 impl Index {
+    fn usage(&mut self, job: &Job) -> &mut Usage {
+        self.usage.entry(job.origin.caller.principal().clone()).or_default()
+    }
+
+    fn began(&mut self, job: &Job) {
+        self.running += 1;
+        self.stored += OVERHEAD;
+        let usage = self.usage(job);
+        usage.jobs += 1;
+        usage.running += 1;
+        usage.stored += OVERHEAD;
+    }
+
+    fn ended(&mut self, job: &Job, size: u64) {
+        self.running -= 1;
+        self.stored += size;
+        let usage = self.usage(job);
+        usage.running -= 1;
+        usage.stored += size;
+    }
+
+    fn dropped(&mut self, job: &Job, size: u64) {
+        self.stored -= size;
+        self.usage(job).stored -= size;
+    }
+
+    fn forget(&mut self, job: &Job) {
+        self.dropped(job, OVERHEAD);
+        self.jobs.remove(&job.id);
+        if let Some(own) = job.origin.caller.own() {
+            self.by_caller.remove(&(own.clone(), job.serial));
+        }
+        let usage = self.usage(job);
+        usage.jobs -= 1;
+        if usage.jobs == 0 {
+            self.usage.remove(job.origin.caller.principal());
+        }
+    }
+
     fn make_joinable(&mut self, job: &Job) {
         let Some(fingerprint) = job.origin.fingerprint else { return };
         // Of two equal calls that both ran, the later one is joined.
@@ -280,17 +354,15 @@ impl Index {
         }
         match job.expire() {
             Some(bytes) => {
-                self.stored -= bytes;
+                self.dropped(&job, bytes);
                 self.unjoin(&job);
                 self.set_due(id, Some(now + TOMBSTONE));
                 self.tombstones.insert((now + TOMBSTONE, id));
             }
             None => {
-                self.stored -= OVERHEAD;
                 self.tombstones.remove(&(due.unwrap_or(now), id));
                 self.set_due(id, None);
-                self.jobs.remove(&id);
-                self.by_caller.remove(&(job.origin.caller.clone(), job.serial));
+                self.forget(&job);
             }
         }
     }
@@ -301,6 +373,25 @@ impl Index {
         while self.stored > max_stored
             && let Some(&(_, id)) = self.tombstones.first().or(self.fetched.first())
         {
+            self.expire(id, Instant::now());
+        }
+    }
+
+    /// The same for one principal.
+    fn make_room_of(&mut self, principal: &Arc<str>, max_stored: u64) {
+        let over = |index: &Self| index.usage.get(principal).is_some_and(|u| u.stored > max_stored);
+        if !over(self) {
+            return;
+        }
+        let own = |(_, id): &&(Instant, Uuid)| {
+            self.jobs.get(id).is_some_and(|e| e.job.origin.caller.principal() == principal)
+        };
+        let may_go = self.tombstones.iter().chain(&self.fetched).filter(own);
+        let may_go: Vec<Uuid> = may_go.map(|(_, id)| *id).collect();
+        for id in may_go {
+            if !over(self) {
+                return;
+            }
             self.expire(id, Instant::now());
         }
     }

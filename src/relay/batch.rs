@@ -12,6 +12,7 @@ use crate::config::Budget;
 use crate::downstream::reply::{Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
+use crate::upstream::{From, Headers};
 
 use super::call::at_least;
 use super::deadlines::Due;
@@ -19,7 +20,13 @@ use super::message::{INVALID_REQUEST, Message, error_line, shown};
 use super::session::Session;
 
 impl Session {
-    pub(super) fn client_batch(self: &Arc<Self>, line: &Bytes, text: &str) {
+    /// Whether the client may send arrays.
+    pub fn takes_batches(&self) -> bool {
+        self.state().client.sends_batches()
+    }
+
+    /// An array of messages of the client; `to` is where the array of answers goes.
+    pub fn client_batch(self: &Arc<Self>, line: &Bytes, text: &str, to: &Reply, headers: &Headers) {
         let elements = elements(text).unwrap_or_default();
         let legal = self.state().client.sends_batches();
         if elements.is_empty() && !text.ends_with(']') {
@@ -27,20 +34,20 @@ impl Session {
         }
         if !legal || elements.is_empty() {
             // Not ours to judge: the server answers as it would without us.
-            return self.upstream.send_if_up(line);
+            return self.upstream.send_if_up(line, headers);
         }
-        let batch = Batch::new(self.client.clone());
+        let batch = Batch::new(to.clone());
         self.bound_batch(&batch);
         for element in elements {
             let reply = Reply::Batch(batch.clone());
             match Envelope::parse(element) {
                 Ok(envelope) if envelope.kind() != Kind::Unknown => {
                     let part = line.slice_ref(element.as_bytes());
-                    self.batched(&Message { line: &part, text: element, envelope }, reply);
+                    self.batched(&Message::new(&part, element, envelope), reply, headers);
                 }
                 _ => {
                     let error = "an element of the batch is no JSON-RPC message";
-                    reply.send(&error_line("null", INVALID_REQUEST, error));
+                    reply.send(&error_line("null", INVALID_REQUEST, error), None);
                 }
             }
         }
@@ -58,30 +65,30 @@ impl Session {
         self.add_deadline(&mut state, at, Due::Batch(Arc::downgrade(batch)));
     }
 
-    fn batched(self: &Arc<Self>, message: &Message, reply: Reply) {
+    fn batched(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
         if message.envelope.method_name() == "initialize" {
             let error = "initialize must not be part of a batch";
-            reply.send(&error_line(message.id(), INVALID_REQUEST, error));
+            reply.send(&error_line(message.id(), INVALID_REQUEST, error), None);
         } else {
-            self.client_message(message, reply);
+            self.client_message(message, reply, headers);
         }
     }
 
-    pub(super) fn server_batch(&self, line: &Bytes, text: &str) {
+    pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &From) {
         let elements = elements(text).unwrap_or_default();
         // Log lines may begin with a bracket too, and be JSON.
         if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| is_message(&e))) {
             return warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text));
         }
         if !self.state().client.sends_batches() {
-            self.client.push(line);
+            self.client.notify(line);
             return;
         }
         for element in elements {
             match Envelope::parse(element) {
                 Ok(envelope) if is_message(&envelope) => {
                     let part = line.slice_ref(element.as_bytes());
-                    self.server_message(&Message { line: &part, text: element, envelope });
+                    self.server_message(&Message::new(&part, element, envelope), from);
                 }
                 _ => warn!("skipped an element of a server's batch that is no JSON-RPC"),
             }

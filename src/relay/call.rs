@@ -19,13 +19,13 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::config::{Duplicates, ToolPolicy};
-use crate::jobs::duplicates::fingerprint;
 use crate::jobs::handle::{failure, repeatable};
 use crate::jobs::job::{Job, Outcome};
 use crate::rpc::lines::keep;
 use crate::rpc::message::{Id, quoted, string};
 use crate::rpc::params::Params;
 use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
+use crate::upstream::Headers;
 
 use super::client::Client;
 use super::deadlines::{Due, Slot};
@@ -52,6 +52,8 @@ pub struct Call {
     pub received: Instant,
     /// the raw `params`, as the client wrote them
     pub(super) params: Bytes,
+    /// what goes with it over HTTP
+    pub(super) headers: Headers,
     pub(super) deadline: Option<Slot>,
     /// the message itself while the call waits in line
     pub(super) waiting: Option<Bytes>,
@@ -95,6 +97,7 @@ impl Call {
             client,
             received: Instant::now(),
             params: Bytes::copy_from_slice(params.as_bytes()),
+            headers: None,
             deadline: None,
             waiting: None,
             progress: None,
@@ -110,7 +113,6 @@ impl Session {
         mut state: MutexGuard<State>,
         message: &Message,
         params: &Params,
-        id: Id,
         asker: Asker,
     ) {
         let received = Instant::now();
@@ -120,7 +122,7 @@ impl Session {
                 state.catalog.hold_call(asker, keep(message.line));
                 return self.read_catalog(&mut state);
             }
-            return self.own_call(state, tool, params, id, asker);
+            return self.own_call(state, tool, params, asker);
         }
         if state.catalog.must_ask() {
             self.read_catalog(&mut state);
@@ -128,12 +130,12 @@ impl Session {
         let (tool, policy) = self.policy_of(&mut state, &name);
         let budget = self.budget_of(&state, &policy, params);
         if let Some(raw) = message.envelope.params
-            && let Some(job) = self.joined(&policy, &tool, raw)
+            && let Some(job) = self.joined(&policy, &tool, &asker.headers, raw)
         {
             // A tool that is never deferred waits for the end of the job, which comes by then.
             let longest = policy.max_runtime;
             let until = received + budget.map_or(longest, |budget| budget.min(longest));
-            return self.join(state, job, params, id, asker, until);
+            return self.join(state, job, params, asker, until);
         }
         let call = Call {
             params: message.envelope.params.map_or(Bytes::from_static(b"{}"), |raw| {
@@ -143,12 +145,13 @@ impl Session {
             policy,
             client: state.client.clone(),
             received,
+            headers: asker.headers.clone(),
             deadline: None,
             waiting: None,
             progress: None,
             job: None,
         };
-        self.attach(&mut state, message, params, (id, asker), call, budget);
+        self.attach(&mut state, message, params, asker, call, budget);
     }
 
     /// §3 "Which budget holds"; `None`: the call is never deferred.
@@ -169,16 +172,14 @@ impl Session {
         state: &mut State,
         message: &Message,
         params: &Params,
-        (id, asker): (Id, Asker),
+        asker: Asker,
         mut call: Call,
         budget: Option<Duration>,
     ) {
         let mut edits = Edits::new();
-        let inside = state.pending.inside_id(&id);
-        let renamed = inside != id;
-        if renamed {
-            edits.replace(message.text, message.id(), inside.to_json());
-        }
+        let inside = state.pending.inside_id(&asker.key);
+        let renamed = inside != asker.key;
+        message.go_by(&inside, &mut edits);
         let token = self.call_edits(state, message, params, &call.policy, &mut edits);
         let out = message.edited(edits);
         call.deadline = budget.map(|budget| {
@@ -199,9 +200,10 @@ impl Session {
     ) {
         let may_go = self.enter_lane(state, &call.tool, &call.policy, &inside);
         call.waiting = (!may_go).then(|| keep(&out));
+        let headers = call.headers.clone();
         let what = What::Call(Box::new(call));
         state.pending.insert(inside.clone(), Pending { asker, renamed, token, what });
-        if may_go && let Err(cause) = self.to_server(state, &out) {
+        if may_go && let Err(cause) = self.to_server(state, &out, &headers) {
             self.refuse(state, &inside, &cause);
         }
     }
@@ -248,11 +250,17 @@ impl Session {
     }
 
     /// The job of an equal call, if there is one to join (§7).
-    fn joined(&self, policy: &ToolPolicy, tool: &str, params: &str) -> Option<Arc<Job>> {
+    fn joined(
+        &self,
+        policy: &ToolPolicy,
+        tool: &str,
+        headers: &Headers,
+        params: &str,
+    ) -> Option<Arc<Job>> {
         if policy.duplicates == Duplicates::Run || !self.registry.may_join(tool) {
             return None;
         }
-        self.registry.join(&fingerprint(&self.caller, params)?)
+        self.registry.join(&self.fingerprint(headers, params)?)
     }
 
     /// The server's answer: to the client that waits, or into the job.
@@ -327,6 +335,7 @@ impl Session {
 
     /// What every call that has left the server leaves behind.
     fn call_closed(&self, state: &mut State, call: &Call) {
+        self.note_answered();
         if let Some(slot) = call.deadline {
             state.deadlines.remove(slot);
         }

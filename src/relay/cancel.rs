@@ -9,6 +9,7 @@ use crate::config::OnClientCancel;
 use crate::rpc::message::Id;
 use crate::rpc::params::Params;
 use crate::rpc::splice::Edits;
+use crate::upstream::Headers;
 
 use super::call::Call;
 use super::message::Message;
@@ -17,12 +18,14 @@ use super::pending::What;
 use super::session::{Session, State};
 
 impl Session {
-    pub(super) fn cancelled(self: &Arc<Self>, message: &Message) {
+    pub(super) fn cancelled(self: &Arc<Self>, message: &Message, headers: &Headers) {
         let params = Params::parse(message.envelope.params);
         let Some(raw) = params.get("requestId") else {
-            return self.upstream.send_if_up(message.line);
+            return self.upstream.send_if_up(message.line, headers);
         };
-        let Some(id) = Id::parse(raw) else { return self.upstream.send_if_up(message.line) };
+        let Some(id) = Id::parse(raw) else {
+            return self.upstream.send_if_up(message.line, headers);
+        };
         let mut state = self.state();
         if let Some(wait) = state.waits.remove(&id) {
             // It ends the wait, never the job (§5.1).
@@ -35,14 +38,14 @@ impl Session {
         match state.pending.asked_as(&id) {
             Some(inside) => {
                 let reason = params.text("reason").unwrap_or_default();
-                self.cancel_request(&mut state, message, raw, &inside, &reason);
+                self.cancel_request(&mut state, message, raw, &inside, &reason, headers);
             }
             None if state.catalog.cancel(&id) => debug!("the server has answered already"),
             // Its handle is out; the server may know a job by this id (§4.3).
             None if state.pending.contains(&id) || state.has_parted(&id) => {
                 debug!("ignored a late cancel of a call that has its handle");
             }
-            None => self.upstream.send_if_up(message.line),
+            None => self.upstream.send_if_up(message.line, headers),
         }
         self.note_answered();
     }
@@ -54,11 +57,12 @@ impl Session {
         raw: &str,
         inside: &Id,
         reason: &str,
+        headers: &Headers,
     ) {
         let Some(pending) = state.pending.get(inside) else { return };
         let gave_up = match &pending.what {
             // Not to be cancelled, says MCP; the answer is still wanted.
-            What::Initialize => return self.upstream.send_if_up(message.line),
+            What::Initialize => return self.upstream.send_if_up(message.line, headers),
             What::Call(call) => self.is_time_out(call, reason),
             _ => false,
         };
@@ -77,7 +81,7 @@ impl Session {
         if pending.renamed {
             edits.replace(message.text, raw, inside.to_json());
         }
-        self.upstream.send_if_up(&message.edited(edits));
+        self.upstream.send_if_up(&message.edited(edits), headers);
     }
 
     /// Whether the client gave up, or its user did; learns from it.

@@ -186,8 +186,8 @@ impl Catalog {
     pub fn cancel(&mut self, id: &Id) -> bool {
         let Some(reading) = &mut self.reading else { return false };
         let before = reading.held.len() + reading.calls.len();
-        reading.held.retain(|held| held.asker.key().as_ref() != Some(id));
-        reading.calls.retain(|(asker, _)| asker.key().as_ref() != Some(id));
+        reading.held.retain(|held| held.asker.key != *id);
+        reading.calls.retain(|(asker, _)| asker.key != *id);
         reading.held.len() + reading.calls.len() < before
     }
 

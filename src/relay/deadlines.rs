@@ -139,7 +139,7 @@ impl Session {
         let Some(pending) = state.pending.get(id) else { return };
         let cause = format!(
             "the server has not answered initialize for {} (upstream.start_timeout)",
-            seconds(self.config.upstream.start_timeout)
+            seconds(self.config.start_timeout)
         );
         match &pending.what {
             What::Initialize => self.fail_locked(state, &cause),

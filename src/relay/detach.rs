@@ -6,14 +6,13 @@ use bytes::Bytes;
 use tracing::{info, warn};
 
 use crate::config::Duplicates;
-use crate::jobs::duplicates::fingerprint;
 use crate::jobs::handle::{handle, seconds};
 use crate::jobs::job::{Job, Origin, Outcome, Owner};
-use crate::rpc::message::{Id, quoted};
+use crate::rpc::message::Id;
 use crate::rpc::object::Members;
 
 use super::deadlines::Due;
-use super::message::{result_line, text_of};
+use super::message::{cancelled_line, result_line, text_of};
 use super::pending::{Pending, What};
 use super::session::{Session, State};
 
@@ -69,7 +68,7 @@ impl Session {
             caller: self.caller.clone(),
             tool: call.tool.clone(),
             arguments: short_arguments(params),
-            fingerprint: join.then(|| fingerprint(&self.caller, params)).flatten(),
+            fingerprint: join.then(|| self.fingerprint(&call.headers, params)).flatten(),
             started: call.received,
             policy: call.policy.clone(),
             repeatable: state.catalog.repeatable(&call.tool),
@@ -142,12 +141,7 @@ impl Session {
         let in_line = call.is_in_line();
         self.call_over(state, &call, &id);
         if !in_line {
-            let line = format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{},"reason":{}}}}}"#,
-                id.to_json(),
-                quoted(reason)
-            );
-            self.upstream.send_if_up(&line.into());
+            self.upstream.send_if_up(&cancelled_line(&id, reason), &call.headers);
         }
     }
 }

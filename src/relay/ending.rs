@@ -6,7 +6,7 @@ use tracing::warn;
 
 use crate::jobs::job::Outcome;
 use crate::rpc::message::Id;
-use crate::upstream::End;
+use crate::upstream::{End, Loss};
 
 use super::catalog::Held;
 use super::message::{INTERNAL_ERROR, error_line, id_at_an_end, is_request};
@@ -39,6 +39,21 @@ impl Session {
                 return cause;
             }
             self.failed.notified().await;
+        }
+    }
+
+    /// Waits until nothing is left to do: no client waits, and no job runs.
+    pub async fn at_rest(&self) {
+        loop {
+            {
+                let state = self.state();
+                let works = state.pending.calls() > 0 || !state.parked.is_empty();
+                let asked = state.pending.any_asked() || state.catalog.is_holding();
+                if !works && !asked && state.waits.is_empty() {
+                    return;
+                }
+            }
+            self.answered.notified().await;
         }
     }
 
@@ -78,11 +93,38 @@ impl Session {
         }
     }
 
+    /// The proxy ends: whoever still waits is told so, running jobs are recorded (§9).
+    pub fn interrupt(&self) {
+        let mut state = self.state();
+        let parked: Vec<_> = state.parked.drain().filter_map(|(_, call)| call.job).collect();
+        for job in parked {
+            self.registry.finish(&job, Outcome::Lost(INTERRUPTED.into()));
+        }
+        for id in state.pending.ids() {
+            let Some(pending) = state.pending.remove(&id) else { continue };
+            self.lost_request(&mut state, pending, "interrupted, the proxy ended", true);
+        }
+    }
+
+    /// One request will get no answer.
+    pub(super) fn request_without_answer(&self, id: &Id, loss: Loss) {
+        let mut state = self.state();
+        let Some(mut pending) = state.pending.remove(id) else { return };
+        warn!("{}", loss.cause);
+        if let Some(refusal) = loss.refusal
+            && let Some(exchange) = pending.asker.as_ref().and_then(|a| a.reply.exchange())
+        {
+            exchange.refuse(refusal);
+            pending.asker = None;
+        }
+        self.lost_request(&mut state, pending, &loss.cause, loss.reached);
+    }
+
     /// The server is gone: what it had to answer is lost.
     pub(super) fn server_lost(&self, end: &End) {
         let mut state = self.state();
         let probed = state.pending.iter().any(|(_, p)| matches!(p.what, What::Discover));
-        if end.never_up && !probed {
+        if end.never_up && !probed && self.ends_with_server {
             return self.fail_locked(&mut state, &end.cause);
         }
         state.questions.abandon();

@@ -10,6 +10,7 @@ use crate::rpc::lines::{Line, keep};
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::params::Params;
 use crate::rpc::splice::{Edits, with_id};
+use crate::upstream::Headers;
 
 use super::lists::ListKey;
 use super::message::{
@@ -21,30 +22,29 @@ use super::questions::Way;
 use super::session::{Session, State};
 
 impl Session {
-    /// A line of the client.
-    pub fn from_client(self: &Arc<Self>, line: Line) {
+    /// A line of the client; `to` is where its answers go.
+    pub fn from_client(self: &Arc<Self>, line: Line, to: &Reply) {
         match line {
             Line::Whole(line) => {
-                with_text(line, |line, text| self.client_line(line, text));
+                with_text(line, |line, text| self.client_line(line, text, to));
             }
             Line::TooLong { head, tail, length } => {
                 warn!(bytes = length, "dropped a message of the client that is above max_message");
                 if let Some(id) = id_at_an_end(&head, &tail).filter(|_| is_request(&head)) {
                     let message = self.too_long("The request", length);
-                    self.client.push(&error_line(&id, INVALID_REQUEST, &message));
+                    self.client.notify(&error_line(&id, INVALID_REQUEST, &message));
                 }
             }
         }
     }
 
-    pub(super) fn client_line(self: &Arc<Self>, line: &Bytes, text: &str) {
+    fn client_line(self: &Arc<Self>, line: &Bytes, text: &str, to: &Reply) {
         if text.starts_with('[') {
-            return self.client_batch(line, text);
+            return self.client_batch(line, text, to, &None);
         }
         match Envelope::parse(text) {
             Ok(envelope) if envelope.kind() != Kind::Unknown => {
-                let reply = Reply::Line(self.client.clone());
-                self.client_message(&Message { line, text, envelope }, reply);
+                self.client_message(&Message::new(line, text, envelope), to.clone(), &None);
             }
             // It may be half a call with its arguments, so its text is not for everybody (§10).
             _ => {
@@ -54,46 +54,44 @@ impl Session {
         }
     }
 
-    /// One message of the client, alone or out of a batch.
-    pub(super) fn client_message(self: &Arc<Self>, message: &Message, reply: Reply) {
+    /// One message of the client, alone or out of a batch; `headers` go with it over HTTP.
+    pub fn client_message(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
         let method = message.envelope.method_name();
         message.trace("client", &method);
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Request, Some(raw)) => match Id::parse(raw) {
-                Some(id) => {
-                    let asker = Asker { id: raw.into(), reply };
-                    self.client_request(message, &method, id, asker);
+                Some(key) => {
+                    let asker = Asker { key, id: raw.into(), reply, headers: headers.clone() };
+                    self.client_request(message, &method, asker);
                 }
                 // An id that can't be an id: the server's to judge, and never deferred.
-                None => self.upstream.send_if_up(message.line),
+                None => self.upstream.send_if_up(message.line, headers),
             },
-            (Kind::Response, Some(raw)) => self.client_response(message, raw),
-            _ => self.client_notification(message, &method),
+            (Kind::Response, Some(raw)) => self.client_response(message, raw, headers),
+            _ => self.client_notification(message, &method, headers),
         }
     }
 
-    pub(super) fn client_request(
-        self: &Arc<Self>,
-        message: &Message,
-        method: &str,
-        id: Id,
-        asker: Asker,
-    ) {
+    /// A request of the client, by whatever way it came.
+    pub fn client_request(self: &Arc<Self>, message: &Message, method: &str, asker: Asker) {
         let params = Params::parse(message.envelope.params);
         let mut state = self.state();
+        if asker.headers.is_some() {
+            state.headers = asker.headers.clone();
+        }
         if let Some(cause) = &state.failure {
             return self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
         }
         self.meet(&mut state, &params);
         if method == "tools/call" {
-            return self.call(state, message, &params, id, asker);
+            return self.call(state, message, &params, asker);
         }
         let busy = || state.pending.calls() > 0 || state.pending.any_opening();
         if method == "ping" && (busy() || self.upstream.is_starting()) {
             return self.answer(&asker, &result_line(&asker.id, "{}"));
         }
         state.settings.note(method, message.line, &message.envelope);
-        let inside = state.pending.inside_id(&id);
+        let inside = state.pending.inside_id(&asker.key);
         let what = match method {
             "initialize" => self.opening(&mut state, &params, &inside),
             "server/discover" => What::Discover,
@@ -105,7 +103,7 @@ impl Session {
                 None => What::Plain,
             },
         };
-        self.send_request(&mut state, message, &params, (id, inside), asker, what);
+        self.send_request(&mut state, message, &params, inside, asker, what);
     }
 
     /// Sends a request that is no call; id and token are renamed where they collide.
@@ -114,42 +112,41 @@ impl Session {
         state: &mut State,
         message: &Message,
         params: &Params,
-        (id, inside): (Id, Id),
+        inside: Id,
         asker: Asker,
         what: What,
     ) {
         let mut edits = Edits::new();
-        let renamed = inside != id;
-        if renamed {
-            edits.replace(message.text, message.id(), inside.to_json());
-        }
+        let renamed = inside != asker.key;
+        message.go_by(&inside, &mut edits);
         let raw_token = params.progress_token();
         let token = raw_token.map(|raw| name_token(state, message, raw, &mut edits));
         let out = message.edited(edits);
+        let headers = asker.headers.clone();
         let pending = Pending { asker: Some(asker), renamed, token, what };
         state.pending.insert(inside.clone(), pending);
-        if let Err(cause) = self.to_server(state, &out) {
+        if let Err(cause) = self.to_server(state, &out, &headers) {
             self.refuse(state, &inside, &cause);
         }
     }
 
-    pub(super) fn client_notification(self: &Arc<Self>, message: &Message, method: &str) {
+    fn client_notification(self: &Arc<Self>, message: &Message, method: &str, headers: &Headers) {
         match method {
-            "notifications/cancelled" => return self.cancelled(message),
+            "notifications/cancelled" => return self.cancelled(message, headers),
             "notifications/initialized" => {
                 self.state().settings.note(method, message.line, &message.envelope);
             }
             _ => {}
         }
-        self.upstream.send_if_up(message.line);
+        self.upstream.send_if_up(message.line, headers);
     }
 
-    pub(super) fn client_response(&self, message: &Message, raw: &str) {
+    fn client_response(&self, message: &Message, raw: &str, headers: &Headers) {
         let way = Id::parse(raw).map(|id| self.state().questions.answered(&id));
         match way {
-            None | Some(Way::Straight) => self.upstream.send_if_up(message.line),
+            None | Some(Way::Straight) => self.upstream.send_if_up(message.line, headers),
             Some(Way::Under(inside)) => {
-                self.upstream.send_if_up(&with_id(message.text, raw, &inside).into());
+                self.upstream.send_if_up(&with_id(message.text, raw, &inside).into(), headers);
             }
             Some(Way::Nowhere) => debug!("dropped an answer to a server that is gone"),
         }

@@ -6,29 +6,30 @@ use tracing::{debug, warn};
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::params::Params;
 use crate::rpc::splice::Edits;
+use crate::upstream::From;
 
-use super::message::{Message, shown, subscription_id};
+use super::message::{METHOD_NOT_FOUND, Message, error_line, shown, subscription_id};
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
 
 impl Session {
-    pub(super) fn server_line(&self, line: &Bytes, text: &str) {
+    pub(super) fn server_line(&self, line: &Bytes, text: &str, from: &From) {
         if text.starts_with('[') {
-            return self.server_batch(line, text);
+            return self.server_batch(line, text, from);
         }
         match Envelope::parse(text) {
             // Log lines may be JSON too, so the version must be there.
             Ok(envelope)
                 if envelope.version == Some("\"2.0\"") && envelope.kind() != Kind::Unknown =>
             {
-                self.server_message(&Message { line, text, envelope });
+                self.server_message(&Message { line, text, envelope, status: from.status }, from);
             }
             _ => warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text)),
         }
     }
 
     /// One message of the server, alone or out of a batch.
-    pub(super) fn server_message(&self, message: &Message) {
+    pub(super) fn server_message(&self, message: &Message, from: &From) {
         self.upstream.heard();
         let method = message.envelope.method_name();
         message.trace("server", &method);
@@ -36,26 +37,36 @@ impl Session {
             (Kind::Response, Some(raw)) => match Id::parse(raw) {
                 Some(id) => self.server_response(message, &id),
                 // An error about a message that the server could not read.
-                None => drop(self.client.push(message.line)),
+                None => drop(self.client.notify(message.line)),
             },
-            (Kind::Request, Some(raw)) => self.server_request(message, raw),
-            _ => self.server_notification(message, &method),
+            (Kind::Request, Some(raw)) => self.server_request(message, raw, from),
+            _ => self.server_notification(message, &method, from),
         }
     }
 
-    fn server_request(&self, message: &Message, raw: &str) {
+    /// A request of the server is forwarded wherever there is a way to the client, else answered
+    /// for it (§1.1).
+    fn server_request(&self, message: &Message, raw: &str, from: &From) {
         let mut state = self.state();
         let State { questions, pending, .. } = &mut *state;
         let mut edits = Edits::new();
-        if let Some(outside) = questions.ask(raw, || pending.own_id()) {
+        let outside = questions.ask(raw, || pending.own_id());
+        if let Some(outside) = &outside {
             edits.replace(message.text, raw, outside.to_json());
         }
-        self.client.push(&message.edited(edits));
+        if !self.to_client(&state, from.request, &message.edited(edits), true) {
+            debug!("a request of the server reaches nobody");
+            if let Some(asked) = outside.or_else(|| Id::parse(raw)) {
+                state.questions.answered(&asked);
+            }
+            let cause = "the client has no stream open on which it could be asked";
+            self.upstream.send_if_up(&error_line(raw, METHOD_NOT_FOUND, cause), &state.headers);
+        }
     }
 
     pub(super) fn server_response(&self, message: &Message, id: &Id) {
         let mut state = self.state();
-        let Some(Pending { asker, what, renamed, .. }) = state.pending.remove(id) else {
+        let Some(Pending { asker, what, .. }) = state.pending.remove(id) else {
             debug!(id = message.envelope.id, "dropped an answer that nobody waits for");
             return;
         };
@@ -78,20 +89,29 @@ impl Session {
             }
             What::Catalog => self.catalog_page(&mut state, message.envelope.result),
             What::Revival(step) => self.step_done(&mut state, step, &message.envelope),
-            What::Listen { .. } => self.listen_ended(asker, renamed, message),
+            What::Listen { .. } => self.listen_ended(asker, message),
             What::Plain => self.pass_answer(asker.as_ref(), message),
         }
     }
 
-    pub(super) fn server_notification(&self, message: &Message, method: &str) {
+    fn server_notification(&self, message: &Message, method: &str, from: &From) {
         match method {
             "notifications/progress" => self.progress(message),
-            "notifications/cancelled" => self.server_cancels(message),
-            _ => {
-                if let Some(line) = self.subscribed(message, method) {
-                    self.client.push(&line);
-                }
-            }
+            "notifications/cancelled" => self.server_cancels(message, from),
+            "notifications/message" if from.request.is_none() => self.log_message(message),
+            _ => self.subscribed(message, method, from),
+        }
+    }
+
+    /// A log line of a server that does not say for which request: in the modern era it goes to
+    /// one that asked for log lines, the newest of them.
+    fn log_message(&self, message: &Message) {
+        let state = self.state();
+        if self.client.notify(message.line) {
+            return;
+        }
+        if let Some(reply) = state.pending.newest_that_wants_logs() {
+            reply.push(message.line);
         }
     }
 
@@ -109,70 +129,74 @@ impl Session {
             call.progress(&params);
         }
         let outside = pending.token.as_ref().and_then(|token| token.outside.as_deref());
-        match outside {
-            Some(token) if pending.asker.is_some() => {
-                let mut edits = Edits::new();
-                if token != raw {
-                    edits.replace(message.text, raw, token);
-                }
-                self.client.push(&message.edited(edits));
+        if let (Some(token), Some(asker)) = (outside, &pending.asker) {
+            let mut edits = Edits::new();
+            if token != raw {
+                edits.replace(message.text, raw, token);
             }
-            _ => {}
+            asker.reply.push(&message.edited(edits));
         }
     }
 
     /// The server takes back a request of its own, or ends a subscription.
-    pub(super) fn server_cancels(&self, message: &Message) {
+    fn server_cancels(&self, message: &Message, from: &From) {
         let params = Params::parse(message.envelope.params);
         let raw = params.get("requestId");
+        let Some((raw, id)) = raw.and_then(|raw| Some((raw, Id::parse(raw)?))) else {
+            self.client.notify(message.line);
+            return;
+        };
+        let mut state = self.state();
         let mut edits = Edits::new();
-        if let (Some(raw), Some(id)) = (raw, raw.and_then(Id::parse)) {
-            let mut state = self.state();
-            if let Some(outside) = state.questions.taken_back(&id) {
-                edits.replace(message.text, raw, outside.to_json());
-            }
-            let listens = state.pending.get(&id).map(|p| matches!(p.what, What::Listen { .. }));
-            if listens == Some(true)
-                && let Some(asker) = state.pending.remove(&id).and_then(|pending| pending.asker)
-                && raw != &*asker.id
-            {
-                edits.replace(message.text, raw, &*asker.id);
-            }
+        if let Some(outside) = state.questions.taken_back(&id) {
+            edits.replace(message.text, raw, outside.to_json());
         }
-        self.client.push(&message.edited(edits));
+        let pending = state.pending.get(&id);
+        if !pending.is_some_and(|pending| matches!(pending.what, What::Listen { .. })) {
+            self.to_client(&state, from.request, &message.edited(edits), false);
+            return;
+        }
+        let Some(asker) = state.pending.remove(&id).and_then(|pending| pending.asker) else {
+            return;
+        };
+        if raw != &*asker.id {
+            edits.replace(message.text, raw, &*asker.id);
+        }
+        asker.reply.push(&message.edited(edits));
+        if let Some(exchange) = asker.reply.exchange() {
+            exchange.finish();
+        }
     }
 
     /// A notification that may belong to a subscription: it carries the client's own id of it, and
     /// is acknowledged to the client once, however often the server was started anew.
-    pub(super) fn subscribed(&self, message: &Message, method: &str) -> Option<Bytes> {
+    fn subscribed(&self, message: &Message, method: &str, from: &From) {
         let acknowledges = method == "notifications/subscriptions/acknowledged";
         let mut state = self.state();
-        if !acknowledges && !state.pending.any_renamed() {
-            return Some(message.line.clone());
-        }
-        let Some(raw) = message.envelope.params.and_then(subscription_id) else {
-            return Some(message.line.clone());
-        };
-        let pending = Id::parse(raw).and_then(|id| state.pending.get_mut(&id));
+        let subscription = message.envelope.params.and_then(subscription_id);
+        let id = subscription.and_then(Id::parse);
+        let pending = id.as_ref().and_then(|id| state.pending.get_mut(id));
         let Some(Pending { what: What::Listen { acknowledged, .. }, asker, .. }) = pending else {
-            return Some(message.line.clone());
+            self.to_client(&state, from.request, message.line, false);
+            return;
         };
         if acknowledges && std::mem::replace(acknowledged, true) {
-            return None;
+            return;
         }
+        let (Some(raw), Some(asker)) = (subscription, asker) else { return };
         let mut edits = Edits::new();
-        if let Some(asker) = asker
-            && raw != &*asker.id
-        {
+        if raw != &*asker.id {
             edits.replace(message.text, raw, &*asker.id);
         }
-        Some(message.edited(edits))
+        asker.reply.push(&message.edited(edits));
     }
 
-    pub(super) fn listen_ended(&self, asker: Option<Asker>, renamed: bool, message: &Message) {
+    fn listen_ended(&self, asker: Option<Asker>, message: &Message) {
         let Some(asker) = asker else { return };
         let mut edits = Edits::new();
-        if renamed && let Some(raw) = message.envelope.result.and_then(subscription_id) {
+        if let Some(raw) = message.envelope.result.and_then(subscription_id)
+            && raw != &*asker.id
+        {
             edits.replace(message.text, raw, &*asker.id);
         }
         self.answer_edited(&asker, message, edits);

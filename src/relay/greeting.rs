@@ -68,7 +68,7 @@ impl Session {
     pub(super) fn opening(&self, state: &mut State, params: &Params, id: &Id) -> What {
         let version = params.text("protocolVersion").unwrap_or_default();
         state.client = Client::new(&self.config.policy, params.get("clientInfo"), &version);
-        let at = Instant::now() + self.config.upstream.start_timeout;
+        let at = Instant::now() + self.config.start_timeout;
         self.add_deadline(state, at, Due::Handshake(id.clone()));
         What::Initialize
     }

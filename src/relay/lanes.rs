@@ -60,7 +60,8 @@ impl Session {
             return false;
         };
         let Some(message) = call.waiting.clone() else { return false };
-        if let Err(cause) = self.to_server(state, &message) {
+        let headers = call.headers.clone();
+        if let Err(cause) = self.to_server(state, &message, &headers) {
             // It counts as in line still, so that it frees no place that it never had.
             self.refuse(state, id, &cause);
             return false;

@@ -137,7 +137,8 @@ impl Session {
         let id = state.pending.own_id();
         let line = request_line(&id, "tools/list", params.as_deref());
         state.pending.insert(id.clone(), Pending::own(What::Catalog));
-        if self.to_server(state, &line).is_err() {
+        let headers = state.headers.clone();
+        if self.to_server(state, &line, &headers).is_err() {
             state.pending.remove(&id);
             self.catalog_page(state, None);
         }
@@ -161,7 +162,8 @@ impl Session {
         // Whoever calls this holds the lock.
         tokio::spawn(async move {
             for (asker, line) in calls {
-                me.client_message(&Message::of(&line), asker.reply);
+                let message = Message::of(&line);
+                me.client_request(&message, &message.envelope.method_name(), asker);
             }
         });
     }

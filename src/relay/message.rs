@@ -3,6 +3,7 @@
 use std::str::from_utf8;
 
 use bytes::Bytes;
+use http::StatusCode;
 use serde_json::value::RawValue;
 use tracing::debug;
 
@@ -14,6 +15,7 @@ use crate::rpc::splice::Edits;
 const SHOWN: usize = 200;
 
 /// Codes of JSON-RPC that are ours to answer with.
+pub const METHOD_NOT_FOUND: i32 = rmcp::model::ErrorCode::METHOD_NOT_FOUND.0;
 pub const INVALID_REQUEST: i32 = rmcp::model::ErrorCode::INVALID_REQUEST.0;
 pub const INTERNAL_ERROR: i32 = rmcp::model::ErrorCode::INTERNAL_ERROR.0;
 
@@ -22,18 +24,31 @@ pub struct Message<'a> {
     pub line: &'a Bytes,
     pub text: &'a str,
     pub envelope: Envelope<'a>,
+    /// the HTTP status that a server gave an answer, where it is not 200
+    pub status: Option<StatusCode>,
 }
 
 impl<'a> Message<'a> {
+    pub fn new(line: &'a Bytes, text: &'a str, envelope: Envelope<'a>) -> Self {
+        Message { line, text, envelope, status: None }
+    }
+
     /// A message of our own making.
     pub fn of(line: &'a Bytes) -> Self {
         let text = text_of(line);
-        Message { line, text, envelope: Envelope::parse(text).unwrap_or_default() }
+        Self::new(line, text, Envelope::parse(text).unwrap_or_default())
     }
 
     /// The raw id; empty where there is none.
     pub fn id(&self) -> &'a str {
         self.envelope.id.unwrap_or_default()
+    }
+
+    /// Puts the id in by which the server knows the request, where the client wrote another.
+    pub fn go_by(&self, inside: &Id, edits: &mut Edits) {
+        if !inside.is_written(self.id()) {
+            edits.replace(self.text, self.id(), inside.to_json());
+        }
     }
 
     /// The bytes to send on.
@@ -102,6 +117,15 @@ pub(super) fn is_request(head: &[u8]) -> bool {
 pub(super) fn request_line(id: &Id, method: &str, params: Option<&str>) -> Bytes {
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}"{params}}}"#, id.to_json()).into()
+}
+
+/// Takes a request back from the server.
+pub(super) fn cancelled_line(id: &Id, reason: &str) -> Bytes {
+    let (id, reason) = (id.to_json(), quoted(reason));
+    format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":{reason}}}}}"#
+    )
+    .into()
 }
 
 /// An answer of our own; `result` is raw JSON.

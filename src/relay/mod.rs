@@ -13,6 +13,7 @@ pub mod cancel;
 pub mod catalog;
 pub mod client;
 pub mod deadlines;
+pub mod departure;
 pub mod detach;
 pub mod ending;
 pub mod from_client;

@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use crate::jobs::handle::{Answer, OwnTool, View, error_result, progress_message};
 use crate::jobs::job::Job;
 use crate::jobs::tools::{self, GetArguments};
-use crate::rpc::message::{Id, quoted};
+use crate::rpc::message::quoted;
 use crate::rpc::params::Params;
 
 use super::message::{raw_error_line, result_line};
@@ -21,7 +21,6 @@ const BEAT: Duration = Duration::from_secs(10);
 
 /// Somebody who waits for the end of a job.
 struct Wait {
-    key: Id,
     asker: Asker,
     job: Arc<Job>,
     until: Instant,
@@ -62,13 +61,12 @@ impl Session {
         state: MutexGuard<State>,
         tool: OwnTool,
         params: &Params,
-        id: Id,
         asker: Asker,
     ) {
         let view = self.view(&state);
         let arguments = params.get("arguments");
         match tool {
-            OwnTool::Get => self.job_get(state, view, params, arguments, id, asker),
+            OwnTool::Get => self.job_get(state, view, params, arguments, asker),
             OwnTool::Cancel => {
                 // The owner of the job locks the session again.
                 drop(state);
@@ -94,7 +92,6 @@ impl Session {
         view: View,
         params: &Params,
         arguments: Option<&str>,
-        key: Id,
         asker: Asker,
     ) {
         let arguments = match GetArguments::parse(arguments) {
@@ -120,7 +117,7 @@ impl Session {
         let token = params.progress_token().map(Into::into);
         let GetArguments { page, envelope, .. } = arguments;
         let joined = false;
-        self.wait(state, Wait { key, asker, job, until, token, view, page, envelope, joined });
+        self.wait(state, Wait { asker, job, until, token, view, page, envelope, joined });
     }
 
     /// §7: a call that equals one of a job waits for that job, through its own budget.
@@ -129,7 +126,6 @@ impl Session {
         state: MutexGuard<State>,
         job: Arc<Job>,
         params: &Params,
-        key: Id,
         asker: Asker,
         until: Instant,
     ) {
@@ -137,7 +133,20 @@ impl Session {
         let view = self.view(&state);
         let token = params.progress_token().map(Into::into);
         let (page, envelope, joined) = (None, false, true);
-        self.wait(state, Wait { key, asker, job, until, token, view, page, envelope, joined });
+        self.wait(state, Wait { asker, job, until, token, view, page, envelope, joined });
+    }
+
+    /// A client that left a call came back for its answer.
+    pub(super) fn wait_again(
+        self: &Arc<Self>,
+        state: MutexGuard<State>,
+        asker: Asker,
+        job: Arc<Job>,
+        until: Instant,
+    ) {
+        let view = self.view(&state);
+        let (token, page, envelope, joined) = (None, None, false, false);
+        self.wait(state, Wait { asker, job, until, token, view, page, envelope, joined });
     }
 
     /// Answers at once where there is nothing to wait for; else a task waits.
@@ -147,12 +156,12 @@ impl Session {
         if news || wait.until <= Instant::now() {
             return self.wait_over(&wait);
         }
-        let key = wait.key.clone();
+        let key = wait.asker.key.clone();
         let session = self.clone();
         let task = tokio::spawn(async move {
             session.until_end(&wait).await;
             // Whoever takes the entry out answers: this, or the cancel that aborts it.
-            if session.state().waits.remove(&wait.key).is_some() {
+            if session.state().waits.remove(&wait.asker.key).is_some() {
                 session.wait_over(&wait);
             }
         });
@@ -180,7 +189,7 @@ impl Session {
             wait.job.elapsed().as_secs(),
             quoted(&progress_message(&wait.job)),
         );
-        self.client.push(&Bytes::from(line));
+        wait.asker.reply.push(&Bytes::from(line));
     }
 
     fn wait_over(&self, wait: &Wait) {

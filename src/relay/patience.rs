@@ -1,15 +1,15 @@
 //! What was learned of clients that give up early (CONTRACT §6).
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tracing::warn;
 
+use crate::jobs::caller::Caller;
 use crate::jobs::handle::seconds;
-use crate::jobs::job::Caller;
 
 use super::client::Client;
 
@@ -32,7 +32,7 @@ pub struct Patience {
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
-    caller: Caller,
+    principal: Arc<str>,
     name: String,
     version: String,
 }
@@ -42,12 +42,33 @@ struct Lesson {
     until: Instant,
     /// ages at which calls were given up
     times: Vec<Duration>,
+    /// ages of calls whose caller just left
+    left: Vec<Duration>,
+}
+
+impl Lesson {
+    fn none(now: Instant) -> Self {
+        Lesson { limit: Duration::MAX, until: now, times: Vec::new(), left: Vec::new() }
+    }
+}
+
+/// Adds a time, and forgets the oldest where there are many.
+fn note(times: &mut Vec<Duration>, age: Duration) {
+    if times.len() == TIMES {
+        times.remove(0);
+    }
+    times.push(age);
+}
+
+/// ±5 %
+fn is_near(age: Duration, time: Duration) -> bool {
+    age.abs_diff(time) <= time / 20
 }
 
 impl Key {
     fn new(caller: &Caller, client: &Client) -> Self {
         let (name, version) = (client.name.clone(), client.version.clone());
-        Key { caller: caller.clone(), name, version }
+        Key { principal: caller.principal().clone(), name, version }
     }
 }
 
@@ -69,23 +90,30 @@ impl Patience {
         }
         let clients = self.clients.lock().expect("no panic while the lessons are held");
         let Some(lesson) = clients.get(&Key::new(caller, client)) else { return false };
-        lesson.times.iter().any(|time| age.abs_diff(*time) <= *time / 20)
+        lesson.times.iter().any(|time| is_near(age, *time))
+    }
+
+    /// A modern client closed its stream at this age of a call. That says nothing, unless it has
+    /// done so before at the same age.
+    pub fn left(&self, caller: &Caller, client: &Client, age: Duration) {
+        let usual = {
+            let mut clients = self.clients.lock().expect("no panic while the lessons are held");
+            let Some(lesson) = lesson_of(&mut clients, Key::new(caller, client)) else { return };
+            let usual = lesson.left.iter().any(|time| is_near(age, *time));
+            note(&mut lesson.left, age);
+            usual
+        };
+        if usual {
+            self.timed_out(caller, client, age);
+        }
     }
 
     /// A call was given up at this age: from the next one on the budget is 80 % of it.
     pub fn timed_out(&self, caller: &Caller, client: &Client, age: Duration) {
         let mut clients = self.clients.lock().expect("no panic while the lessons are held");
         let now = Instant::now();
-        if clients.len() >= CLIENTS {
-            clients.retain(|_, lesson| lesson.until > now);
-        }
         let limit = (age * 4 / 5).max(LEAST);
-        let key = Key::new(caller, client);
-        if clients.len() >= CLIENTS && !clients.contains_key(&key) {
-            return;
-        }
-        let new = Lesson { limit: Duration::MAX, until: now, times: Vec::new() };
-        let lesson = clients.entry(key).or_insert(new);
+        let Some(lesson) = lesson_of(&mut clients, Key::new(caller, client)) else { return };
         if lesson.until <= now || limit < lesson.limit {
             lesson.limit = limit;
             warn!(
@@ -96,12 +124,21 @@ impl Patience {
             );
         }
         lesson.until = now + KEPT;
-        if lesson.times.len() == TIMES {
-            lesson.times.remove(0);
-        }
-        lesson.times.push(age);
+        note(&mut lesson.times, age);
         self.any.store(true, Ordering::Relaxed);
     }
+}
+
+/// What is known of a client; `None` where too many are remembered.
+fn lesson_of(clients: &mut HashMap<Key, Lesson>, key: Key) -> Option<&mut Lesson> {
+    let now = Instant::now();
+    if clients.len() >= CLIENTS && !clients.contains_key(&key) {
+        clients.retain(|_, lesson| lesson.until > now);
+        if clients.len() >= CLIENTS {
+            return None;
+        }
+    }
+    Some(clients.entry(key).or_insert_with(|| Lesson::none(now)))
 }
 
 /// Whether the reason of a `notifications/cancelled` speaks of a time-out. The words are those

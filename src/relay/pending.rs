@@ -4,12 +4,15 @@
 //! is still in use: a client may reuse the id of a call that went to the background (DESIGN §2).
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::downstream::reply::Reply;
+use crate::jobs::job::Job;
 use crate::rpc::message::Id;
 use crate::rpc::splice::Edits;
+use crate::upstream::Headers;
 
 use super::call::Call;
 use super::deadlines::Slot;
@@ -24,15 +27,13 @@ const OWN_IDS: i64 = 1_000_000_001;
 /// Who waits for an answer.
 #[derive(Debug, Clone)]
 pub struct Asker {
+    /// the request's name in the session: its id, unless several clients share the session
+    pub key: Id,
     /// the id as the client wrote it, raw JSON
     pub id: Box<str>,
     pub reply: Reply,
-}
-
-impl Asker {
-    pub fn key(&self) -> Option<Id> {
-        Id::parse(&self.id)
-    }
+    /// what goes with the request over HTTP
+    pub headers: Headers,
 }
 
 /// A progress token in use.
@@ -49,7 +50,7 @@ pub struct Token {
 pub struct Pending {
     /// `None`: nobody waits (any more)
     pub asker: Option<Asker>,
-    /// the server knows it by another id than the client
+    /// the server knows it by another id than the session
     pub renamed: bool,
     pub token: Option<Token>,
     pub what: What,
@@ -59,6 +60,14 @@ impl Pending {
     /// A request of our own.
     pub fn own(what: What) -> Self {
         Pending { asker: None, renamed: false, token: None, what }
+    }
+
+    /// The job of a call that nobody waits for any more.
+    pub fn job(&self) -> Option<&Arc<Job>> {
+        match &self.what {
+            What::Call(call) => call.job.as_ref(),
+            _ => None,
+        }
     }
 
     /// Not lost with the server: a call that still waits in line, and a subscription, which is
@@ -102,7 +111,7 @@ pub enum What {
 #[derive(Default)]
 pub struct Pendings {
     by_id: HashMap<Id, Pending>,
-    /// client's id to the server's, where they differ
+    /// the session's name to the server's, where they differ
     renamed: HashMap<Id, Id>,
     tokens: HashMap<Id, Id>,
     /// ids and tokens of requests that were taken back: the server may answer all the same
@@ -163,10 +172,8 @@ impl Pendings {
     }
 
     pub fn insert(&mut self, inside: Id, pending: Pending) {
-        if let (true, Some(asker)) = (pending.renamed, &pending.asker)
-            && let Some(outside) = asker.key()
-        {
-            self.renamed.insert(outside, inside.clone());
+        if let (true, Some(asker)) = (pending.renamed, &pending.asker) {
+            self.renamed.insert(asker.key.clone(), inside.clone());
         }
         if let Some(token) = &pending.token {
             self.tokens.insert(token.inside.clone(), inside.clone());
@@ -219,10 +226,10 @@ impl Pendings {
 
     fn forget_name(&mut self, renamed: bool, asker: Option<&Asker>, inside: &Id) {
         if renamed
-            && let Some(outside) = asker.and_then(Asker::key)
-            && self.renamed.get(&outside) == Some(inside)
+            && let Some(asker) = asker
+            && self.renamed.get(&asker.key) == Some(inside)
         {
-            self.renamed.remove(&outside);
+            self.renamed.remove(&asker.key);
         }
     }
 
@@ -257,6 +264,14 @@ impl Pendings {
     /// The request that a progress token belongs to.
     pub fn by_token(&mut self, token: &Id) -> Option<&mut Pending> {
         self.by_id.get_mut(self.tokens.get(token)?)
+    }
+
+    /// Where the newest request that wants log lines is answered (2026-07-28).
+    pub fn newest_that_wants_logs(&self) -> Option<&Reply> {
+        let replies =
+            self.by_id.values().filter_map(|pending| Some(&pending.asker.as_ref()?.reply));
+        let wants = replies.filter(|reply| reply.exchange().is_some_and(|e| e.terms.wants_logs));
+        wants.max_by_key(|reply| reply.exchange().and_then(|e| e.terms.keys.first()))
     }
 
     /// Calls that the server has, or that wait for it.

@@ -83,7 +83,7 @@ impl Session {
             }
             Some(params) => {
                 let id = self.ask(state, Step::Initialize, "initialize", Some(&params));
-                let at = Instant::now() + self.config.upstream.start_timeout;
+                let at = Instant::now() + self.config.start_timeout;
                 self.add_deadline(state, at, Due::Handshake(id));
             }
         }
@@ -92,7 +92,7 @@ impl Session {
     fn ask(&self, state: &mut State, step: Step, method: &str, params: Option<&str>) -> Id {
         let id = state.pending.own_id();
         state.pending.insert(id.clone(), Pending::own(What::Revival(step)));
-        self.upstream.send_first(&request_line(&id, method, params));
+        self.upstream.send_first(&request_line(&id, method, params), &state.headers);
         id
     }
 
@@ -116,7 +116,7 @@ impl Session {
 
     fn revived(&self, state: &mut State) {
         if let Some(line) = &state.settings.initialized {
-            self.upstream.send_first(line);
+            self.upstream.send_first(line, &state.headers);
         }
         if let Some(params) = state.settings.log_level.clone() {
             self.ask(state, Step::Setting, "logging/setLevel", Some(&params));
@@ -134,11 +134,12 @@ impl Session {
     /// Modern subscriptions are open requests; those of the last server are sent again.
     fn listen_again(&self, state: &mut State) {
         for id in state.pending.ids() {
-            if let Some(Pending { what: What::Listen { line, lost, .. }, .. }) =
+            if let Some(Pending { what: What::Listen { line, lost, .. }, asker, .. }) =
                 state.pending.get_mut(&id)
                 && std::mem::take(lost)
             {
-                self.upstream.send_first(&relabelled(line, &id));
+                let headers = asker.as_ref().and_then(|asker| asker.headers.clone());
+                self.upstream.send_first(&relabelled(line, &id), &headers);
             }
         }
     }
@@ -164,7 +165,7 @@ impl Session {
     /// Tells the client to ask for a list again.
     pub(super) fn tell_changed(&self, kind: ListKind) {
         let line = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, kind.changed());
-        self.client.push(&line.into());
+        self.client.notify(&line.into());
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use bytes::Bytes;
+use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -16,20 +17,21 @@ use tracing::debug;
 use uuid::Uuid;
 
 use crate::config::{Config, ToolPolicy};
-use crate::jobs::job::Caller;
+use crate::downstream::channel::{Channel, Room};
+use crate::jobs::caller::Caller;
+use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::registry::Registry;
 use crate::rpc::lines::Line;
 use crate::rpc::message::Id;
-use crate::rpc::outbox::Outbox;
 use crate::rpc::splice::{Edits, with_id};
-use crate::upstream::process::SpawnError;
 use crate::upstream::supervisor::{Delivery, Supervisor};
-use crate::upstream::{End, Events};
+use crate::upstream::{End, Events, From, Headers, Loss, StartError};
 
 use super::call::Call;
 use super::catalog::Catalog;
 use super::client::Client;
 use super::deadlines::{Deadlines, Due};
+use super::departure::Away;
 use super::lanes::Lane;
 use super::lists::{ListKind, Lists};
 use super::message::{Message, with_text};
@@ -46,9 +48,13 @@ pub struct Session {
     pub(super) registry: Arc<Registry>,
     pub(super) upstream: Arc<Supervisor>,
     /// the way to the client
-    pub(super) client: Arc<Outbox>,
+    pub(super) client: Channel,
     pub(super) caller: Caller,
-    pub(super) patience: Patience,
+    pub(super) patience: Arc<Patience>,
+    /// what tells this session's jobs from those of others where the server keeps state
+    id: Uuid,
+    /// without its server the program ends, as over stdio; else the next message starts it again
+    pub(super) ends_with_server: bool,
     pub(super) me: Weak<Session>,
     state: Mutex<State>,
     /// wakes the task that waits for the next deadline
@@ -62,6 +68,8 @@ pub struct Session {
 /// All that changes, under one lock.
 pub struct State {
     pub client: Arc<Client>,
+    /// what went with the client's last request over HTTP, for requests of our own
+    pub headers: Headers,
     pub pending: Pendings,
     pub deadlines: Deadlines<Due>,
     pub catalog: Catalog,
@@ -71,7 +79,9 @@ pub struct State {
     pub changed: Vec<ListKind>,
     /// calls in the background whose question is not answered
     pub parked: HashMap<Uuid, Call>,
-    /// polls of jobs that wait, by the client's id
+    /// clients that left a call, by the name of their request
+    pub away: HashMap<Id, Away>,
+    /// polls of jobs that wait, by the name of their request
     pub waits: HashMap<Id, Waiting>,
     /// policies by tool, so that globs are matched once
     pub policies: HashMap<Arc<str>, Arc<ToolPolicy>>,
@@ -91,20 +101,37 @@ pub struct Waiting {
     pub client: Arc<Client>,
 }
 
+/// What sessions have in common.
+#[derive(Clone)]
+pub struct Shared {
+    pub config: Arc<Config>,
+    pub registry: Arc<Registry>,
+    pub patience: Arc<Patience>,
+}
+
+impl Shared {
+    pub fn new(config: Arc<Config>) -> Self {
+        let registry = Registry::new(config.jobs.max_running, config.jobs.max_stored);
+        Shared { config, registry: Arc::new(registry), patience: Arc::default() }
+    }
+}
+
 impl Session {
     /// A session whose upstream is made by `upstream`, which gets a handle on the session for
     /// its events. Nothing is started.
     pub fn new(
-        config: Arc<Config>,
-        registry: Arc<Registry>,
-        client: Arc<Outbox>,
+        shared: &Shared,
+        client: Channel,
         caller: Caller,
+        ends_with_server: bool,
         upstream: impl FnOnce(Weak<dyn Events>) -> Arc<Supervisor>,
     ) -> Arc<Self> {
+        let Shared { config, registry, patience } = shared.clone();
         Arc::new_cyclic(|me: &Weak<Session>| Session {
             upstream: upstream(me.clone()),
             state: Mutex::new(State {
                 client: Client::unknown(&config.policy),
+                headers: None,
                 pending: Pendings::default(),
                 deadlines: Deadlines::default(),
                 catalog: Catalog::new(&config.jobs.tool_prefix),
@@ -112,6 +139,7 @@ impl Session {
                 settings: Settings::default(),
                 changed: Vec::new(),
                 parked: HashMap::new(),
+                away: HashMap::new(),
                 waits: HashMap::new(),
                 policies: HashMap::new(),
                 lanes: HashMap::new(),
@@ -123,7 +151,9 @@ impl Session {
             registry,
             client,
             caller,
-            patience: Patience::default(),
+            patience,
+            id: Uuid::new_v4(),
+            ends_with_server,
             me: me.clone(),
             sooner: Notify::new(),
             answered: Notify::new(),
@@ -132,7 +162,7 @@ impl Session {
     }
 
     /// Starts the server.
-    pub fn start(&self) -> Result<(), SpawnError> {
+    pub fn start(&self) -> Result<(), StartError> {
         self.upstream.start()
     }
 
@@ -156,8 +186,13 @@ impl Session {
     }
 
     /// Sends what the server must get, starting it if need be. The error is one sentence.
-    pub(super) fn to_server(&self, state: &mut State, message: &Bytes) -> Result<(), String> {
-        match self.upstream.send(message) {
+    pub(super) fn to_server(
+        &self,
+        state: &mut State,
+        message: &Bytes,
+        headers: &Headers,
+    ) -> Result<(), String> {
+        match self.upstream.send(message, headers) {
             Ok(Delivery::Sent | Delivery::Waiting) => Ok(()),
             Ok(Delivery::Started) => {
                 self.revive(state);
@@ -178,17 +213,38 @@ impl Session {
     pub(super) fn pass_answer(&self, asker: Option<&Asker>, message: &Message) {
         let Some(asker) = asker else { return };
         if message.id() == &*asker.id {
-            self.answer(asker, message.line);
+            self.answer_with(asker, message.line, message.status);
         } else {
-            self.answer(asker, &with_id(message.text, message.id(), &asker.id).into());
+            let line = with_id(message.text, message.id(), &asker.id).into();
+            self.answer_with(asker, &line, message.status);
         }
     }
 
-    /// Sends an answer to whoever asked.
+    /// Sends an answer of ours to whoever asked.
     pub(super) fn answer(&self, asker: &Asker, line: &Bytes) {
+        self.answer_with(asker, line, None);
+    }
+
+    fn answer_with(&self, asker: &Asker, line: &Bytes, status: Option<StatusCode>) {
         debug!(to = "client", id = &*asker.id, bytes = line.len());
-        asker.reply.send(line);
+        asker.reply.send(line, status);
         self.note_answered();
+    }
+
+    /// Sends what is no answer: on the stream of the request that it belongs to, where that is
+    /// known, else wherever the client listens. `false`: it reaches nobody.
+    pub(super) fn to_client(
+        &self,
+        state: &State,
+        request: Option<&Id>,
+        line: &Bytes,
+        is_request: bool,
+    ) -> bool {
+        let asker = request.and_then(|id| state.pending.get(id)?.asker.as_ref());
+        if asker.is_some_and(|asker| asker.reply.push(line)) {
+            return true;
+        }
+        if is_request { self.client.ask(line) } else { self.client.notify(line) }
     }
 
     /// A request is over, with an answer or without.
@@ -200,15 +256,25 @@ impl Session {
         if message.id() != &*asker.id {
             edits.replace(message.text, message.id(), &*asker.id);
         }
-        self.answer(asker, &message.edited(edits));
+        self.answer_with(asker, &message.edited(edits), message.status);
+    }
+
+    /// What a call is known by if an equal one comes (§7); `None` where it may not be joined.
+    pub(super) fn fingerprint(&self, headers: &Headers, params: &str) -> Option<Fingerprint> {
+        let own = self.caller.own()?;
+        let scope = [own.as_bytes(), self.id.as_bytes()];
+        let headers = headers.iter().flat_map(|headers| headers.iter());
+        let headers =
+            headers.flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
+        fingerprint(scope.into_iter().chain(headers), params)
     }
 }
 
 impl Events for Session {
-    fn message(&self, line: Line) {
+    fn message(&self, line: Line, from: From) {
         match line {
             Line::Whole(line) => {
-                with_text(line, |line, text| self.server_line(line, text));
+                with_text(line, |line, text| self.server_line(line, text, &from));
             }
             Line::TooLong { head, tail, length } => self.server_too_long(&head, &tail, length),
         }
@@ -217,14 +283,24 @@ impl Events for Session {
     fn lost(&self, end: &End) {
         self.server_lost(end);
     }
+
+    fn request_lost(&self, id: &Id, loss: Loss) {
+        self.request_without_answer(id, loss);
+    }
+
+    fn renewed(&self) {
+        self.revive(&mut self.state());
+    }
+
+    fn room(&self) -> Option<Room> {
+        self.client.room()
+    }
 }
 
 impl State {
     /// The client has got something else than the server's answer, or gave up: §4.3.
     pub fn part(&mut self, asker: &Asker) {
-        if let Some(id) = asker.key() {
-            self.parted.insert(id);
-        }
+        self.parted.insert(asker.key.clone());
     }
 
     pub fn has_parted(&self, outside: &Id) -> bool {

@@ -180,6 +180,11 @@ impl Id {
         }
     }
 
+    /// Whether this raw JSON text is the id.
+    pub fn is_written(&self, raw: &str) -> bool {
+        Id::parse(raw).as_ref() == Some(self)
+    }
+
     /// The id as raw JSON text.
     pub fn to_json(&self) -> String {
         match self {

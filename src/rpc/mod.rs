@@ -7,5 +7,6 @@ pub mod lines;
 pub mod message;
 pub mod object;
 pub mod outbox;
+pub mod param_headers;
 pub mod params;
 pub mod splice;

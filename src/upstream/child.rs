@@ -14,8 +14,8 @@ use crate::logging::Stderr;
 use crate::rpc::lines::{Line, Lines, each_line};
 use crate::rpc::outbox::Outbox;
 
-use super::Events;
 use super::process::{Pipes, Process};
+use super::{Events, From};
 
 /// How long a server has to end after its stdin closed, and again after SIGTERM (§9).
 const GRACE: Duration = Duration::from_millis(600);
@@ -54,8 +54,7 @@ pub struct Life {
     pub pipes: Pipes,
     /// to the server
     pub outbox: Arc<Outbox>,
-    /// to the client: while it is full, the server is not read
-    pub client: Arc<Outbox>,
+    /// while it has no room, the server is not read
     pub events: Arc<dyn Events>,
     /// fired once, to end the server
     pub stop: Arc<Notify>,
@@ -67,15 +66,15 @@ pub struct Life {
 impl Life {
     /// Runs until the server has ended and its group is gone; returns one sentence about how.
     pub async fn run(self) -> Arc<str> {
-        let Life { mut process, pipes, outbox, client, events, stop, stderr, limit } = self;
+        let Life { mut process, pipes, outbox, events, stop, stderr, limit } = self;
         let tail = Arc::new(Tail::default());
         let mut helpers = JoinSet::new();
         let stderr_done = spawn_stderr(&mut helpers, pipes.stderr, tail.clone(), stderr);
         let to_server = outbox.clone();
         let mut writer = tokio::spawn(async move { to_server.run(pipes.stdin).await });
         let mut reader = tokio::spawn(async move {
-            each_line(pipes.stdout, limit, |line| events.message(line), || client.wait_for_room())
-                .await;
+            let on_line = |line| events.message(line, From::default());
+            each_line(pipes.stdout, limit, on_line, || events.room()).await;
         });
 
         let how = tokio::select! {

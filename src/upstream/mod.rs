@@ -3,19 +3,92 @@
 pub mod child;
 pub mod process;
 pub mod reaper;
+pub mod server;
 pub mod supervisor;
 
+use std::pin::Pin;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+
 use crate::rpc::lines::Line;
+use crate::rpc::message::Id;
+use crate::rpc::outbox::Outbox;
+
+/// Headers that go with one message over HTTP besides those that the transport makes itself: the
+/// caller's forwarded ones, and `Mcp-Param-*`. A child has no use for them.
+pub type Headers = Option<Arc<HeaderMap>>;
+
+/// Where a message of the server came from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct From<'a> {
+    /// the request, by the server's id, on whose stream it came; `None`: a stream of no request, or
+    /// a child's stdout
+    pub request: Option<&'a Id>,
+    /// the HTTP status of the response that carried it, where that is not 200
+    pub status: Option<StatusCode>,
+}
+
+/// Something to wait for.
+pub type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The way to one life of a server: a child's stdin, or HTTP requests.
+pub trait Way: Send + Sync {
+    /// Sends a message; it goes on its way in the order of the calls.
+    fn push(&self, message: &Bytes, headers: &Headers);
+    /// Whether there is room for more.
+    fn has_room(&self) -> bool;
+    /// Waits until there is room for more.
+    fn room(self: Arc<Self>) -> Room;
+}
+
+impl Way for Outbox {
+    fn push(&self, message: &Bytes, _: &Headers) {
+        Outbox::push(self, message);
+    }
+
+    fn has_room(&self) -> bool {
+        Outbox::has_room(self)
+    }
+
+    fn room(self: Arc<Self>) -> Room {
+        Box::pin(async move { Outbox::room(&self).await })
+    }
+}
 
 /// What an upstream tells whoever relays its messages. Calls come in the order of the wire, and
 /// never while the caller holds a lock of the supervisor.
 pub trait Events: Send + Sync {
-    /// A line of the server.
-    fn message(&self, line: Line);
+    /// A message of the server.
+    fn message(&self, line: Line, from: From);
     /// The server is gone; nothing more comes from it.
     fn lost(&self, end: &End);
+    /// One request gets no answer; everything else goes on.
+    fn request_lost(&self, id: &Id, loss: Loss);
+    /// The server has forgotten its session: a new one is being opened, and wants its handshake.
+    fn renewed(&self);
+    /// What to wait for before more is read from the server; `None` where the way to the client has
+    /// room.
+    fn room(&self) -> Option<Room>;
+}
+
+/// Why a request gets no answer.
+#[derive(Debug)]
+pub struct Loss {
+    /// one sentence: what happened, and what to do
+    pub cause: Arc<str>,
+    /// the server may have begun with it (CONTRACT §7)
+    pub reached: bool,
+    /// what the server answered in place of a message, such as a 401 with `WWW-Authenticate`
+    pub refusal: Option<Response<Bytes>>,
+}
+
+/// Why a server can't be started: one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum StartError {
+    Spawn(#[from] process::SpawnError),
 }
 
 /// How a server ended.

@@ -17,14 +17,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::config::Command;
-use crate::logging::Stderr;
 use crate::rpc::outbox::Outbox;
 
 use super::child::{Life, TAIL};
-use super::process::{Environment, Process, SpawnError};
+use super::process::Process;
 use super::reaper::Reaper;
-use super::{End, Events};
+use super::server::{Launch, Server};
+use super::{End, Events, Headers, StartError, Way};
 
 /// A server that lived so long was no failure.
 const SETTLED: Duration = Duration::from_secs(10);
@@ -51,11 +50,9 @@ pub struct Unavailable(pub String);
 
 /// One server, started as often as needed.
 pub struct Supervisor {
-    command: Command,
-    environment: Environment,
+    server: Server,
+    /// `max_message`
     limit: usize,
-    stderr: Stderr,
-    client: Arc<Outbox>,
     events: Weak<dyn Events>,
     reaper: Reaper,
     state: Mutex<State>,
@@ -71,13 +68,27 @@ pub struct Supervisor {
 
 enum State {
     Down { failures: u32, not_before: Instant, cause: Arc<str> },
-    Starting { link: Link, queue: Vec<Bytes>, queued: usize, failures: u32 },
+    Starting { link: Link, queue: Queue, failures: u32 },
     Up { link: Link, failures: u32 },
     Stopped,
 }
 
+/// What waits for a server that is starting.
+#[derive(Default)]
+struct Queue {
+    messages: Vec<(Bytes, Headers)>,
+    bytes: usize,
+}
+
+impl Queue {
+    fn push(&mut self, message: &Bytes, headers: &Headers) {
+        self.bytes += message.len();
+        self.messages.push((message.clone(), headers.clone()));
+    }
+}
+
 struct Link {
-    outbox: Arc<Outbox>,
+    way: Arc<dyn Way>,
     stop: Arc<Notify>,
     started: Instant,
     first: bool,
@@ -86,22 +97,11 @@ struct Link {
 }
 
 impl Supervisor {
-    /// Nothing is started yet. `client` is where the server's messages go: while it is full, the
-    /// server is not read.
-    pub fn new(
-        command: Command,
-        environment: Environment,
-        limit: usize,
-        stderr: Stderr,
-        client: Arc<Outbox>,
-        events: Weak<dyn Events>,
-    ) -> Arc<Self> {
+    /// Nothing is started yet. `limit`: the longest message that is taken, in bytes.
+    pub fn new(server: Server, limit: usize, events: Weak<dyn Events>) -> Arc<Self> {
         Arc::new(Supervisor {
-            command,
-            environment,
+            server,
             limit,
-            stderr,
-            client,
             events,
             reaper: Reaper::default(),
             state: Mutex::new(State::Stopped),
@@ -117,23 +117,26 @@ impl Supervisor {
     }
 
     /// The first start.
-    pub fn start(self: &Arc<Self>) -> Result<(), SpawnError> {
+    pub fn start(self: &Arc<Self>) -> Result<(), StartError> {
         let link = self.spawn(true)?;
         *self.state() = State::Up { link, failures: 0 };
         Ok(())
     }
 
     /// Sends a message that the server must get; starts it if it is down.
-    pub fn send(self: &Arc<Self>, message: &Bytes) -> Result<Delivery, Unavailable> {
+    pub fn send(
+        self: &Arc<Self>,
+        message: &Bytes,
+        headers: &Headers,
+    ) -> Result<Delivery, Unavailable> {
         let mut state = self.state();
         match &mut *state {
             State::Up { link, .. } => {
-                link.outbox.push(message);
+                link.way.push(message, headers);
                 Ok(Delivery::Sent)
             }
-            State::Starting { queue, queued, .. } => {
-                *queued += message.len();
-                queue.push(message.clone());
+            State::Starting { queue, .. } => {
+                queue.push(message, headers);
                 Ok(Delivery::Waiting)
             }
             State::Down { failures, not_before, cause } => {
@@ -148,8 +151,9 @@ impl Supervisor {
                 let failures = *failures;
                 match self.spawn(false) {
                     Ok(link) => {
-                        let (queue, queued) = (vec![message.clone()], message.len());
-                        *state = State::Starting { link, queue, queued, failures };
+                        let mut queue = Queue::default();
+                        queue.push(message, headers);
+                        *state = State::Starting { link, queue, failures };
                         Ok(Delivery::Started)
                     }
                     Err(error) => {
@@ -164,21 +168,18 @@ impl Supervisor {
     }
 
     /// Sends a message for which no server is started: what only a living one can use.
-    pub fn send_if_up(&self, message: &Bytes) {
+    pub fn send_if_up(&self, message: &Bytes, headers: &Headers) {
         match &mut *self.state() {
-            State::Up { link, .. } => drop(link.outbox.push(message)),
-            State::Starting { queue, queued, .. } => {
-                *queued += message.len();
-                queue.push(message.clone());
-            }
+            State::Up { link, .. } => link.way.push(message, headers),
+            State::Starting { queue, .. } => queue.push(message, headers),
             State::Down { .. } | State::Stopped => {}
         }
     }
 
     /// Sends a part of the handshake to a server that is starting, ahead of what waits.
-    pub fn send_first(&self, message: &Bytes) {
+    pub fn send_first(&self, message: &Bytes, headers: &Headers) {
         if let State::Starting { link, .. } | State::Up { link, .. } = &*self.state() {
-            link.outbox.push(message);
+            link.way.push(message, headers);
         }
     }
 
@@ -187,9 +188,9 @@ impl Supervisor {
         let mut state = self.state();
         let taken = std::mem::replace(&mut *state, State::Stopped);
         *state = match taken {
-            State::Starting { link, queue, failures, .. } => {
-                for message in &queue {
-                    link.outbox.push(message);
+            State::Starting { link, queue, failures } => {
+                for (message, headers) in &queue.messages {
+                    link.way.push(message, headers);
                 }
                 State::Up { link, failures }
             }
@@ -214,7 +215,15 @@ impl Supervisor {
 
     /// The server said something that is JSON-RPC.
     pub fn heard(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+        if !self.heard.swap(true, Ordering::Relaxed) {
+            self.note(true);
+        }
+    }
+
+    fn note(&self, works: bool) {
+        match &self.server {
+            Server::Command(launch) => launch.note(works),
+        }
     }
 
     pub fn is_starting(&self) -> bool {
@@ -224,8 +233,8 @@ impl Supervisor {
     /// Whether there is room for more messages.
     pub fn has_room(&self) -> bool {
         match &*self.state() {
-            State::Up { link, .. } => link.outbox.has_room(),
-            State::Starting { queued, .. } => *queued <= QUEUED,
+            State::Up { link, .. } => link.way.has_room(),
+            State::Starting { queue, .. } => queue.bytes <= QUEUED,
             State::Down { .. } | State::Stopped => true,
         }
     }
@@ -234,14 +243,14 @@ impl Supervisor {
     pub async fn room(&self) {
         loop {
             let changed = self.changed.notified();
-            let outbox = match &*self.state() {
-                State::Up { link, .. } if link.outbox.has_room() => return,
-                State::Up { link, .. } => Some(link.outbox.clone()),
-                State::Starting { queued, .. } if *queued > QUEUED => None,
+            let way = match &*self.state() {
+                State::Up { link, .. } if link.way.has_room() => return,
+                State::Up { link, .. } => Some(link.way.clone()),
+                State::Starting { queue, .. } if queue.bytes > QUEUED => None,
                 _ => return,
             };
-            match outbox {
-                Some(outbox) => return outbox.room().await,
+            match way {
+                Some(way) => return way.room().await,
                 None => changed.await,
             }
         }
@@ -256,8 +265,15 @@ impl Supervisor {
         }
     }
 
-    fn spawn(self: &Arc<Self>, first: bool) -> Result<Link, SpawnError> {
-        let (process, pipes) = Process::spawn(&self.command, &self.environment)?;
+    fn spawn(self: &Arc<Self>, first: bool) -> Result<Link, StartError> {
+        self.healthy.store(false, Ordering::Relaxed);
+        match &self.server {
+            Server::Command(launch) => self.spawn_process(launch, first),
+        }
+    }
+
+    fn spawn_process(self: &Arc<Self>, launch: &Launch, first: bool) -> Result<Link, StartError> {
+        let (process, pipes) = Process::spawn(&launch.command, &launch.environment)?;
         let group = process.id;
         if let Err(error) = self.reaper.watch(group) {
             warn!("no reaper, the server may outlive a kill -9 of the proxy: {error}");
@@ -267,7 +283,6 @@ impl Supervisor {
         } else {
             info!(pid = group, "server started again");
         }
-        self.healthy.store(false, Ordering::Relaxed);
         let outbox = Arc::new(Outbox::default());
         let stop = Arc::new(Notify::new());
         let events = self.events.upgrade();
@@ -275,10 +290,9 @@ impl Supervisor {
             process,
             pipes,
             outbox: outbox.clone(),
-            client: self.client.clone(),
             events,
             stop: stop.clone(),
-            stderr: self.stderr.clone(),
+            stderr: launch.stderr.clone(),
             limit: self.limit,
         });
         let this = self.clone();
@@ -288,7 +302,7 @@ impl Supervisor {
             this.reaper.forget(group);
             this.ended(cause);
         });
-        Ok(Link { outbox, stop, started: Instant::now(), first, task })
+        Ok(Link { way: outbox, stop, started: Instant::now(), first, task })
     }
 
     /// A life is over.
@@ -303,7 +317,11 @@ impl Supervisor {
                 State::Down { .. } | State::Stopped => return,
             };
             let well = self.healthy.load(Ordering::Relaxed) || link.started.elapsed() > SETTLED;
-            let never_up = link.first && !self.heard.load(Ordering::Relaxed);
+            let heard = self.heard.load(Ordering::Relaxed);
+            let never_up = link.first && !heard;
+            if !heard {
+                self.note(false);
+            }
             let failures = if well { 0 } else { failures + 1 };
             *state = down(failures, cause.clone());
             End { cause, never_up, during_start }

@@ -1,0 +1,106 @@
+//! What goes back to a client as `text/event-stream`.
+//!
+//! A silent stream gets a comment every 15 s, so that no intermediary cuts it (CONTRACT §9). Never
+//! an event with empty data: there are clients that take it for a message.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use memchr::memchr2;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::exchange::{Event, Reading};
+
+/// A stream that was silent for so long gets a comment.
+const BEAT: Duration = Duration::from_secs(15);
+const COMMENT: &[u8] = b": keep-alive\n\n";
+/// Messages from this size on are not copied.
+const LARGE: usize = 16 << 10;
+
+/// The events of a request, as chunks of text.
+pub struct EventStream {
+    reading: Reading,
+    chunks: VecDeque<Bytes>,
+    beat: Pin<Box<Sleep>>,
+}
+
+impl EventStream {
+    /// `opening`: the stream is opened to break a silence, so it begins with a comment.
+    pub fn new(reading: Reading, opening: bool) -> Self {
+        let chunks = opening.then(|| Bytes::from_static(COMMENT)).into_iter().collect();
+        EventStream { reading, chunks, beat: Box::pin(sleep(BEAT)) }
+    }
+
+    /// Sends again what a client missed, with the ids that it had.
+    pub fn replay(&mut self, events: Vec<(String, Bytes)>) {
+        for (id, message) in events {
+            chunks_of(&mut self.chunks, Some(&id), &message);
+        }
+    }
+
+    /// The next chunk of text; `None` at the end.
+    pub fn poll_chunk(&mut self, context: &mut Context) -> Poll<Option<Bytes>> {
+        loop {
+            if let Some(chunk) = self.chunks.pop_front() {
+                return Poll::Ready(Some(chunk));
+            }
+            match self.reading.poll_event(context) {
+                Poll::Ready(Some(event)) => self.add(&event),
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => match self.beat.as_mut().poll(context) {
+                    Poll::Ready(()) => self.chunks.push_back(Bytes::from_static(COMMENT)),
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+            self.beat.as_mut().reset(Instant::now() + BEAT);
+        }
+    }
+
+    fn add(&mut self, event: &Event) {
+        let id = self.reading.exchange().log(event.message());
+        chunks_of(&mut self.chunks, id.as_deref(), event.message());
+    }
+}
+
+/// One event as text: a line of data whatever white space the message has.
+fn chunks_of(chunks: &mut VecDeque<Bytes>, id: Option<&str>, message: &Bytes) {
+    let message = one_line(message);
+    let mut head = String::from("event: message\n");
+    if let Some(id) = id {
+        head.extend(["id: ", id, "\n"]);
+    }
+    head.push_str("data: ");
+    let mut head = head.into_bytes();
+    if message.len() < LARGE {
+        head.extend_from_slice(&message);
+        head.extend_from_slice(b"\n\n");
+        chunks.push_back(head.into());
+    } else {
+        chunks.extend([head.into(), message, Bytes::from_static(b"\n\n")]);
+    }
+}
+
+/// A line end inside JSON text is always white space (DESIGN §2).
+fn one_line(message: &Bytes) -> Bytes {
+    if memchr2(b'\n', b'\r', message).is_none() {
+        return message.clone();
+    }
+    let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
+    message.iter().map(space).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_of_data() {
+        let mut chunks = VecDeque::new();
+        chunks_of(&mut chunks, Some("2-1"), &Bytes::from("{\r\n\"a\": 1\n}"));
+        let text: Vec<u8> = chunks.into_iter().flatten().collect();
+        assert_eq!(text, b"event: message\nid: 2-1\ndata: {  \"a\": 1 }\n\n");
+    }
+}

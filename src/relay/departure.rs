@@ -1,0 +1,96 @@
+//! An HTTP client that closed the stream of a request before its answer (CONTRACT §6).
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::config::OnClientCancel;
+use crate::downstream::http::exchange::Exchange;
+use crate::downstream::reply::Reply;
+use crate::jobs::job::Job;
+use crate::rpc::message::Id;
+
+use super::message::cancelled_line;
+use super::pending::{Asker, Pending, What};
+use super::session::{Session, State};
+
+/// A client that left, and may come back for the answer.
+pub struct Away {
+    asker: Asker,
+    job: Arc<Job>,
+    /// the end of its budget
+    until: Instant,
+}
+
+impl Session {
+    /// Nobody reads the answer to this request any more. In the legacy era that says nothing of the
+    /// work, which goes on; in the modern era it is the way to cancel.
+    pub fn left(&self, key: &Id, modern: bool) {
+        let mut state = self.state();
+        if let Some(wait) = state.waits.remove(key) {
+            wait.task.abort();
+        } else if let Some(inside) = state.pending.asked_as(key) {
+            self.left_request(&mut state, &inside, modern);
+        } else {
+            state.catalog.cancel(key);
+        }
+        self.note_answered();
+    }
+
+    fn left_request(&self, state: &mut State, inside: &Id, modern: bool) {
+        debug!(id = inside.to_json(), "the client left before the answer");
+        let cancels = modern && self.is_cancel(state, inside);
+        if cancels {
+            return self.take_back(state, inside);
+        }
+        // Whatever can be no job runs on; its answer waits for a client that comes back.
+        let Some(Pending { what: What::Call(call), asker: Some(asker), .. }) =
+            state.pending.get(inside)
+        else {
+            return;
+        };
+        let budget = call.deadline.map(|slot| slot.0);
+        let until = budget.unwrap_or(call.received + call.policy.max_runtime);
+        let asker = asker.clone();
+        if self.detach(state, inside)
+            && let Some(job) = state.pending.get(inside).and_then(Pending::job).cloned()
+        {
+            state.away.retain(|_, away| !away.job.is_done());
+            state.away.insert(asker.key.clone(), Away { asker, job, until });
+        }
+    }
+
+    /// The client resumes the stream of a request whose call went on as a job: it gets the answer
+    /// that it waited for, result or handle, on that stream.
+    pub fn came_back(self: &Arc<Self>, key: &Id, exchange: &Arc<Exchange>) {
+        let mut state = self.state();
+        let Some(Away { asker, job, until }) = state.away.remove(key) else { return };
+        let asker = Asker { reply: Reply::Http(exchange.clone()), ..asker };
+        self.wait_again(state, asker, job, until);
+    }
+
+    /// Whether a modern client that left has cancelled. Two that leave at the same age of a call
+    /// have a time-out: from then on the budget is below it.
+    fn is_cancel(&self, state: &State, inside: &Id) -> bool {
+        let Some(Pending { what: What::Call(call), .. }) = state.pending.get(inside) else {
+            return true;
+        };
+        self.patience.left(&self.caller, &call.client, call.received.elapsed());
+        call.policy.on_client_cancel != OnClientCancel::Detach
+    }
+
+    fn take_back(&self, state: &mut State, inside: &Id) {
+        let Some(pending) = state.pending.withdraw(inside) else { return };
+        let mut headers = pending.asker.and_then(|asker| asker.headers);
+        if let What::Call(call) = pending.what {
+            headers = call.headers.clone();
+            let in_line = call.is_in_line();
+            self.call_over(state, &call, inside);
+            if in_line {
+                return;
+            }
+        }
+        self.upstream.send_if_up(&cancelled_line(inside, "the client closed its stream"), &headers);
+    }
+}
