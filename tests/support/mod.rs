@@ -7,11 +7,15 @@
 //! let handle = peer.call("sleep", json!({"ms": 3000, "text": "done"})).await;
 //! assert_eq!(peer.finish(handle).await.text(), "done");
 //! ```
+//!
+//! Either side may be HTTP: `Setup::proxied().served().upstream(Transport::Http)`. What is peculiar to
+//! HTTP is in `http`.
 #![allow(dead_code, unused_imports)]
 
 mod answer;
 mod background;
 pub mod cli;
+pub mod http;
 mod jobs;
 mod journal;
 pub mod json;
@@ -27,6 +31,7 @@ use std::time::Duration;
 
 pub use answer::{Action, Answer, call_params};
 pub use background::until;
+pub use http::{FakeHttp, HttpPeer, Transport};
 pub use jobs::assert_text_says_all;
 pub use journal::Entry;
 pub use line::Line;
