@@ -23,6 +23,7 @@ use super::answers::{
     EVENTS, INVALID_REQUEST, JSON, PARSE_ERROR, REFUSED, empty, error, events, json,
 };
 use super::endpoint::Sidecar;
+use super::legacy::Begun;
 use super::modern;
 
 /// After so long without a word from the server a stream is opened (CONTRACT §9).
@@ -58,6 +59,22 @@ impl Takes {
     }
 }
 
+/// What became of a message.
+pub enum Asked {
+    /// it needs no answer of the server's
+    Answered(Box<Response<Body>>),
+    /// its answer comes here
+    Waits(Reading),
+    /// so does the greeting that makes a session of it
+    Begins(Reading, Begun),
+}
+
+impl From<Response<Body>> for Asked {
+    fn from(response: Response<Body>) -> Self {
+        Asked::Answered(Box::new(response))
+    }
+}
+
 impl Sidecar {
     pub(super) async fn post(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
@@ -74,43 +91,44 @@ impl Sidecar {
             Ok(body) => body,
             Err(refusal) => return refusal,
         };
-        match from_utf8(&body) {
-            Ok(text) => self.dispatch(&parts.headers, takes, &body, text).await,
+        let asked = match from_utf8(&body) {
+            Ok(text) => self.dispatch(&parts.headers, takes, &body, text),
             Err(_) => {
                 // Invalid UTF-8 would kill the server's reader; it alone is replaced (§1.1).
                 let valid: Bytes = String::from_utf8_lossy(&body).into_owned().into();
                 let text = from_utf8(&valid).unwrap_or_default();
-                self.dispatch(&parts.headers, takes, &valid, text).await
+                self.dispatch(&parts.headers, takes, &valid, text)
             }
+        };
+        // A call may wait for long: it must hold neither its headers nor the buffer of its body.
+        drop((parts, body, self));
+        match asked {
+            Asked::Answered(response) => *response,
+            Asked::Waits(reading) => respond(reading, takes).await,
+            Asked::Begins(reading, begun) => begun.greeted(respond(reading, takes).await),
         }
     }
 
-    async fn dispatch(
-        &self,
-        headers: &HeaderMap,
-        takes: Takes,
-        body: &Bytes,
-        text: &str,
-    ) -> Response<Body> {
+    fn dispatch(&self, headers: &HeaderMap, takes: Takes, body: &Bytes, text: &str) -> Asked {
         if text.trim_start().starts_with('[') {
-            return self.legacy_batch(headers, takes, body, text).await;
+            return self.legacy_batch(headers, takes, body, text);
         }
         let message = match Envelope::parse(text) {
             Ok(envelope) if envelope.kind() != Kind::Unknown => Message::new(body, text, envelope),
             Ok(_) => {
                 let problem = "the body is no JSON-RPC message: neither method nor id";
-                return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);
+                return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem).into();
             }
             Err(_) => {
                 let problem = "the body is no JSON object";
-                return error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, problem);
+                return error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, problem).into();
             }
         };
         let params = Params::parse(message.envelope.params);
         if modern::is_modern(headers, &params) {
-            self.modern(headers, takes, &message, &params).await
+            self.modern(headers, takes, &message, &params)
         } else {
-            self.legacy(headers, takes, &message).await
+            self.legacy(headers, takes, &message)
         }
     }
 
@@ -136,7 +154,7 @@ impl Sidecar {
 
 /// What goes back: the answer as it is, if it is the first thing; else a stream that ends with it.
 /// Nothing is committed before there is something, or a silence to break.
-pub(super) async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
+async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
     let silent = match takes.stream {
         true => timeout(SILENCE, reading.ready()).await.is_err(),
         false => {
