@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::json;
+use super::{eventually, json};
 
 /// A line that the fake server received, or an event in its life.
 #[derive(Clone, Debug)]
@@ -40,6 +40,16 @@ impl Entry {
                 == Some(tool)
     }
 
+    /// A header of the HTTP request that brought it.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.json["http"]["headers"][name].as_str()
+    }
+
+    /// The method of the HTTP request that brought it.
+    pub fn http_method(&self) -> Option<&str> {
+        self.json["http"]["method"].as_str()
+    }
+
     /// The raw text of the params.
     pub fn raw_params(&self) -> Option<&str> {
         json::member(self.line.trim(), "params")
@@ -50,4 +60,9 @@ impl Entry {
 pub fn read(path: &Path) -> Vec<Entry> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.split_inclusive('\n').filter(|line| line.ends_with('\n')).filter_map(Entry::new).collect()
+}
+
+/// Waits for an entry in a journal; `None` at the deadline.
+pub async fn wait(path: &Path, wanted: impl Fn(&Entry) -> bool) -> Option<Entry> {
+    eventually(|| async { read(path).into_iter().find(&wanted) }).await
 }

@@ -12,6 +12,7 @@
 mod answer;
 mod background;
 pub mod cli;
+pub mod http;
 mod jobs;
 mod journal;
 pub mod json;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 pub use answer::{Action, Answer, call_params};
 pub use background::until;
+pub use http::{FakeHttp, HttpPeer, Transport};
 pub use jobs::assert_text_says_all;
 pub use journal::Entry;
 pub use line::Line;

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::sync::Mutex;
 
+use super::http::{FakeHttp, HttpPeer, Listening};
 use super::journal::{self, Entry};
 use super::setup::{MARK, Setup};
 use super::transcript::Transcript;
@@ -22,6 +23,19 @@ use super::{DEADLINE, Line, eventually, process};
 pub type Sink = Box<dyn AsyncWrite + Send + Unpin>;
 /// The way from a program.
 pub type Source = Box<dyn AsyncRead + Send + Unpin>;
+
+/// A program that was just started.
+pub(super) struct Started {
+    pub child: Child,
+    pub ways: (Sink, Source),
+    pub stderr: Transcript,
+    /// What says where it listens; nothing over stdio.
+    pub listening: Option<Listening>,
+    /// The fake server, where it is no child of the proxy.
+    pub upstream: Option<FakeHttp>,
+    pub home: Arc<TempDir>,
+    pub mark: String,
+}
 
 /// A client of the proxy, or of the fake server itself. Dropped, it kills all that it started.
 ///
@@ -34,6 +48,8 @@ pub struct Peer {
     stdin: Mutex<Option<Sink>>,
     stdout: Transcript,
     stderr: Transcript,
+    listening: Option<Listening>,
+    upstream: Option<FakeHttp>,
     pub(super) next_id: AtomicU64,
     /// The `_meta` of every request of a modern client.
     pub(super) meta: StdMutex<Option<Value>>,
@@ -50,20 +66,17 @@ impl Peer {
         Setup::direct().flags(flags).spawn()
     }
 
-    pub(super) fn new(
-        mut child: Child,
-        to: Sink,
-        from: Source,
-        home: Arc<TempDir>,
-        mark: String,
-    ) -> Self {
+    pub(super) fn new(started: Started) -> Self {
+        let Started { child, ways: (to, from), stderr, listening, upstream, home, mark } = started;
         Self {
             home,
             mark,
             pid: child.id().expect("a child just started has a pid"),
             stdin: Mutex::new(Some(to)),
             stdout: Transcript::of(from),
-            stderr: Transcript::of(child.stderr.take().expect("stderr is piped")),
+            stderr,
+            listening,
+            upstream,
             child: Mutex::new(child),
             next_id: AtomicU64::new(1),
             meta: StdMutex::default(),
@@ -88,6 +101,18 @@ impl Peer {
     /// The process that was started: the proxy, or the fake server of a direct peer.
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// The fake server behind the proxy, where it is one over HTTP.
+    pub fn upstream(&self) -> &FakeHttp {
+        self.upstream.as_ref().expect("the fake server is one over HTTP")
+    }
+
+    /// Another client of what is served over HTTP.
+    pub async fn http(&self) -> HttpPeer {
+        let listening = self.listening.as_ref().expect("it is served over HTTP");
+        let url = listening.url().await.unwrap_or_else(|| self.fail("it does not listen"));
+        HttpPeer::at(&url)
     }
 
     /// Writes a line and its end.
@@ -223,7 +248,7 @@ impl Peer {
 
     /// Waits for an entry in the journal.
     pub async fn journal_wait(&self, wanted: impl Fn(&Entry) -> bool) -> Entry {
-        let found = eventually(|| async { self.journal().into_iter().find(&wanted) }).await;
+        let found = journal::wait(&self.path("journal"), wanted).await;
         found.unwrap_or_else(|| self.fail("the wanted entry of the journal does not come"))
     }
 

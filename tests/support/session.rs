@@ -39,11 +39,7 @@ impl Peer {
 
     /// From here on every request is one of 2026-07-28, with these client capabilities.
     pub fn become_modern(&self, name: &str, capabilities: Value) {
-        *self.meta.lock().expect("no holder panics") = Some(json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1.0.0"},
-            "io.modelcontextprotocol/clientCapabilities": capabilities,
-        }));
+        *self.meta.lock().expect("no holder panics") = Some(modern_meta(name, capabilities));
     }
 
     /// Calls a tool as a modern client, `test-client` unless `become_modern` named another.
@@ -63,25 +59,12 @@ impl Peer {
 
     /// Sends a request under this raw id.
     pub async fn request_as(&self, id: &str, method: &str, params: Value) {
-        let params = self.with_meta(params);
+        let params = with_meta(params, self.meta.lock().expect("no holder panics").clone());
         let method = Value::from(method);
         self.send_raw(&format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#
         ))
         .await;
-    }
-
-    /// The params with the `_meta` of a modern client, if it is one; members that are there stay.
-    fn with_meta(&self, mut params: Value) -> Value {
-        if let Some(Value::Object(meta)) = self.meta.lock().expect("no holder panics").clone() {
-            for (key, value) in meta {
-                let place = &mut params["_meta"][key];
-                if place.is_null() {
-                    *place = value;
-                }
-            }
-        }
-        params
     }
 
     /// Sends a notification.
@@ -185,4 +168,26 @@ impl Peer {
         }
         pages
     }
+}
+
+/// The `_meta` of a request of 2026-07-28.
+pub fn modern_meta(name: &str, capabilities: Value) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": name, "version": "1.0.0"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    })
+}
+
+/// The params with the `_meta` of a modern client, if it is one; members that are there stay.
+pub fn with_meta(mut params: Value, meta: Option<Value>) -> Value {
+    if let Some(Value::Object(meta)) = meta {
+        for (key, value) in meta {
+            let place = &mut params["_meta"][key];
+            if place.is_null() {
+                *place = value;
+            }
+        }
+    }
+    params
 }

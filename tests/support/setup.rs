@@ -11,10 +11,12 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 use tokio::net::UnixStream;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 use super::Peer;
-use super::peer::{Sink, Source};
+use super::http::{FakeHttp, Listening, Transport, pump};
+use super::peer::{Sink, Source, Started};
+use super::transcript::Transcript;
 
 /// The environment variable that marks all processes of a peer.
 pub const MARK: &str = "TEST_PEER";
@@ -29,6 +31,8 @@ pub struct Setup {
     wrapper: Vec<String>,
     server_wrapper: Vec<String>,
     sockets: bool,
+    served: bool,
+    upstream: Option<Transport>,
 }
 
 impl Setup {
@@ -53,6 +57,8 @@ impl Setup {
             wrapper: vec![],
             server_wrapper: vec![],
             sockets: false,
+            served: false,
+            upstream: None,
         }
     }
 
@@ -93,6 +99,18 @@ impl Setup {
         self
     }
 
+    /// The peer speaks Streamable HTTP: to `unhurry serve`, or to the fake server itself.
+    pub fn served(mut self) -> Self {
+        self.served = true;
+        self
+    }
+
+    /// The proxy finds the fake server at a URL, over this transport.
+    pub fn upstream(mut self, transport: Transport) -> Self {
+        self.upstream = Some(transport);
+        self
+    }
+
     /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
@@ -121,38 +139,70 @@ impl Setup {
     /// Starts the peer.
     pub fn spawn(self) -> Peer {
         let mark = new_mark(self.home.path());
-        let mut command = self.command();
+        let upstream = self.upstream.map(|transport| {
+            FakeHttp::start_in(Arc::clone(&self.home), transport, self.flags.clone())
+        });
+        let mut command = self.command(upstream.as_ref());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.env(MARK, &mark);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let sockets = self.sockets.then(|| on_sockets(&mut command));
         let mut child = command.kill_on_drop(true).spawn().expect("the program starts");
-        let (to, from): (Sink, Source) = match sockets {
-            Some((to, from)) => (Box::new(to), Box::new(from)),
-            None => (
+        let stderr = Transcript::of(child.stderr.take().expect("stderr is piped"));
+        let listening = self.served.then(|| self.listening(&mut child, &stderr));
+        let ways: (Sink, Source) = match (sockets, &listening) {
+            (Some((to, from)), _) => (Box::new(to), Box::new(from)),
+            (None, Some(listening)) => pump(listening.clone()),
+            (None, None) => (
                 Box::new(child.stdin.take().expect("stdin is piped")),
                 Box::new(child.stdout.take().expect("stdout is piped")),
             ),
         };
-        Peer::new(child, to, from, self.home, mark)
+        Peer::new(Started { child, ways, stderr, listening, upstream, home: self.home, mark })
     }
 
-    fn command(&self) -> Command {
+    /// Where the URL is written: the proxy logs it, the fake server prints it.
+    fn listening(&self, child: &mut Child, stderr: &Transcript) -> Listening {
+        if self.proxied {
+            return Listening(stderr.clone());
+        }
+        Listening(Transcript::of(child.stdout.take().expect("stdout is piped")))
+    }
+
+    fn command(&self, upstream: Option<&FakeHttp>) -> Command {
         let mut words: Vec<OsString> = self.wrapper.iter().map(Into::into).collect();
         if self.proxied {
             words.push(env!("CARGO_BIN_EXE_unhurry").into());
+            if self.served {
+                words.extend(["serve", "--listen", "127.0.0.1:0"].map(Into::into));
+            }
             words.extend(self.options.iter().map(Into::into));
+        }
+        match upstream {
+            Some(server) => words.push(server.url().into()),
+            None => words.extend(self.server_command()),
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        self.clean(&mut command);
+        command
+    }
+
+    /// The command line of the fake server; after a `--` where the proxy is to start it.
+    fn server_command(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = vec![];
+        if self.proxied {
             words.push("--".into());
         }
         words.extend(self.server_wrapper.iter().map(Into::into));
         words.push(fake_server().into());
         words.push("--journal".into());
         words.push(self.path("journal").into());
+        if self.served && !self.proxied {
+            words.extend(["--http", "127.0.0.1:0"].map(Into::into));
+        }
         words.extend(self.flags.iter().map(Into::into));
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
-        self.clean(&mut command);
-        command
+        words
     }
 
     /// An environment in which nothing of the user is left but the path of programs.
@@ -194,8 +244,10 @@ pub fn fake_server() -> PathBuf {
     let program = directory.join(format!("fake-server{}", std::env::consts::EXE_SUFFIX));
     let Some(built) = modified(&program) else { panic!("no {}: {BUILD}", program.display()) };
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/fake_server");
-    let mut files = fs::read_dir(sources).expect("the sources are there").flatten();
-    let stale = files.any(|file| modified(&file.path()).is_some_and(|changed| changed > built));
+    let directories = [sources.join("http"), sources];
+    let files = directories.iter().map(|path| fs::read_dir(path).expect("the sources are there"));
+    let is_newer = |path: &Path| modified(path).is_some_and(|changed| changed > built);
+    let stale = files.flatten().flatten().any(|file| is_newer(&file.path()));
     assert!(!stale, "{} is older than its sources: {BUILD}", program.display());
     program
 }

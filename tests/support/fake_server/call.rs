@@ -1,13 +1,14 @@
 //! A running `tools/call`: what it was given, and how it is stopped.
 
 use std::path::Path;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::json::string;
 use crate::message::{Outcome, Request};
+use crate::wire::Wire;
 
 /// How often a file is looked for.
 const LOOK: Duration = Duration::from_millis(5);
@@ -28,12 +29,14 @@ pub struct Call {
     /// The answers to the questions of an earlier call of this era, as raw JSON.
     pub input_responses: Option<String>,
     pub modern: bool,
+    /// The way to whoever called.
+    pub wire: Arc<dyn Wire>,
     cancelled: Mutex<bool>,
     cancel: Condvar,
 }
 
 impl Call {
-    pub fn new(request: &Request) -> Self {
+    pub fn new(request: &Request, wire: Arc<dyn Wire>) -> Self {
         let raw_args = request.param(&["arguments"]).unwrap_or("{}").to_owned();
         Self {
             id: request.id.clone(),
@@ -43,6 +46,7 @@ impl Call {
             raw_args,
             input_responses: request.param(&["inputResponses"]).map(str::to_owned),
             modern: request.is_modern(),
+            wire,
             cancelled: Mutex::new(false),
             cancel: Condvar::new(),
         }

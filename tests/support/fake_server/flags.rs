@@ -1,10 +1,13 @@
 //! The command line of the fake server: how it starts and what it can do.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Parser;
 
-/// A scriptable MCP server over stdio.
+use crate::http::faults::Fault;
+
+/// A scriptable MCP server, over stdio unless told otherwise.
 #[derive(Parser, Default)]
 #[command(name = "fake-server", disable_version_flag = true)]
 pub struct Flags {
@@ -101,9 +104,56 @@ pub struct Flags {
     /// Leaves all requests of a method unanswered.
     #[arg(long, value_name = "METHOD")]
     pub unanswered: Vec<String>,
+
+    /// Asks its clients on the stream of their GET, not on that of the call.
+    #[arg(long)]
+    pub questions_apart: bool,
+
+    /// Serves Streamable HTTP at this address, on `/mcp`, and prints `listening on URL`.
+    #[arg(long, value_name = "ADDRESS")]
+    pub http: Option<SocketAddr>,
+    /// Serves HTTP+SSE (2024-11-05) at this address, on `/sse`, and prints
+    /// `listening on URL`.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "http")]
+    pub sse: Option<SocketAddr>,
+    /// The address in the `endpoint` event, with the session for `$SESSION` and `http://HOST:PORT` for
+    /// `$BASE`.
+    #[arg(long, default_value = "/messages?session=$SESSION")]
+    pub endpoint: String,
+    /// Tells no sessions apart and hands out no session ids.
+    #[arg(long)]
+    pub no_sessions: bool,
+    /// Answers a POST with JSON; what is not the answer goes on the stream of the GET.
+    #[arg(long)]
+    pub json: bool,
+    /// Gives events of the legacy eras ids, and starts each stream with an empty event.
+    #[arg(long)]
+    pub event_ids: bool,
+    /// The milliseconds in the `retry` field at the start of each stream.
+    #[arg(long, value_name = "MS")]
+    pub retry: Option<u64>,
+    /// Breaks every connection of a stream after this time, whatever happens on it.
+    #[arg(long, value_name = "MS")]
+    pub cut_after: Option<u64>,
+    /// Answers a call with nothing, not even headers, before there is a message.
+    #[arg(long)]
+    pub late_headers: bool,
+    /// Refuses a POST whose headers break a rule of its era, or differ from its body.
+    #[arg(long)]
+    pub strict: bool,
+    /// Wants this bearer token, and says so in its resource metadata.
+    #[arg(long)]
+    pub token: Option<String>,
+    /// Something that goes wrong, as JSON (see `Fault`); may be given several times.
+    #[arg(long, value_name = "JSON", value_parser = fault)]
+    pub fault: Vec<Fault>,
 }
 
 fn method_and_json(text: &str) -> Result<(String, String), String> {
     let (method, json) = text.split_once('=').ok_or("METHOD=JSON expected")?;
     Ok((method.to_owned(), json.to_owned()))
+}
+
+fn fault(json: &str) -> Result<Fault, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
 }

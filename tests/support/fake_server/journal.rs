@@ -29,6 +29,11 @@ impl Journal {
         self.append(entry);
     }
 
+    /// A request of HTTP: its body as the line, and all else about it.
+    pub fn request(&self, body: &str, http: Value) {
+        self.append(json!({"line": body, "http": http}));
+    }
+
     /// Something that happened, with more members from `detail`.
     pub fn event(&self, event: &str, detail: Value) {
         let mut entry = json!({"event": event});

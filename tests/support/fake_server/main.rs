@@ -1,4 +1,4 @@
-//! A scriptable MCP server over stdio, for tests of what stands in front of a server.
+//! A scriptable MCP server over stdio and HTTP, for tests of what stands in front of a server.
 //!
 //! `flags` says how it starts, `tools` and `script` what it can be asked to do, `journal` what it
 //! writes down. It keeps ids, tokens and params as the text that came in, and reads leniently: what
@@ -7,6 +7,7 @@
 
 mod call;
 mod flags;
+mod http;
 mod journal;
 #[path = "../json.rs"]
 mod json;
@@ -14,10 +15,13 @@ mod message;
 mod output;
 mod script;
 mod server;
+mod session;
+mod stdio;
 mod tools;
+mod wire;
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{self, Command};
 use std::sync::Arc;
@@ -30,7 +34,9 @@ use signal_hook::iterator::Signals;
 
 use crate::flags::Flags;
 use crate::journal::Journal;
+use crate::output::Output;
 use crate::server::Server;
+use crate::wire::Wire;
 
 fn main() {
     let flags = Flags::parse();
@@ -41,8 +47,15 @@ fn main() {
 
     let server = Arc::new(Server::new(flags, journal, number));
     watch_sigterm(Arc::clone(&server));
-    start(&server);
-    server.serve();
+    let stdout = Arc::new(Output::new(&server.flags));
+    start(&server, &*stdout);
+    match server.flags.http.or(server.flags.sse) {
+        Some(address) => {
+            end_with_stdin(Arc::clone(&server));
+            http::serve(Arc::clone(&server), address);
+        }
+        None => stdio::serve(Arc::clone(&server), stdout),
+    }
     if server.flags.ignore_eof {
         loop {
             thread::park();
@@ -72,18 +85,28 @@ fn exit_early(flags: &Flags, number: u64) {
 }
 
 /// What is written before anything is read.
-fn start(server: &Server) {
+fn start(server: &Server, stdout: &dyn Wire) {
     let flags = &server.flags;
     if flags.bom {
-        server.output.bytes("\u{feff}".as_bytes());
+        stdout.bytes("\u{feff}".as_bytes());
     }
-    flags.banner.iter().for_each(|text| server.output.line(text));
+    flags.banner.iter().for_each(|text| stdout.line(text));
     script::flood_stderr(flags.stderr_at_start);
     if flags.child {
         let mut child = Command::new("sleep").arg("600").spawn().expect("there is a `sleep`");
         server.journal.event("child", json!({"child": child.id()}));
         thread::spawn(move || child.wait());
     }
+}
+
+/// No server outlives the test that holds its stdin, however the test ends.
+fn end_with_stdin(server: Arc<Server>) {
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        if !server.flags.ignore_eof {
+            process::exit(0);
+        }
+    });
 }
 
 fn watch_sigterm(server: Arc<Server>) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::json::path;
+use crate::json::{Object, path, string};
 
 /// A request, its id and its params as the text that came in.
 pub struct Request {
@@ -12,6 +12,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// The request in a message, if it is one.
+    pub fn of(message: &Object) -> Option<Self> {
+        let method = message.get("method").and_then(string)?;
+        let params = message.get("params").unwrap_or("{}").to_owned();
+        Some(Self { id: message.get("id")?.to_owned(), method, params })
+    }
+
     /// The raw text of a member of the params, however deep.
     pub fn param(&self, keys: &[&str]) -> Option<&str> {
         path(&self.params, keys)

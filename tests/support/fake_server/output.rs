@@ -4,6 +4,7 @@ use std::io::{self, Write, stdout};
 use std::sync::Mutex;
 
 use crate::flags::Flags;
+use crate::wire::Wire;
 
 /// The server's stdout. Threads share it; a line is never torn by another.
 pub struct Output {
@@ -17,19 +18,25 @@ impl Output {
         let line_end = if flags.crlf { "\r\n" } else { "\n" };
         Self { line_end, byte_writes: flags.byte_writes, turn: Mutex::new(()) }
     }
+}
 
-    /// Writes a line and its end.
-    pub fn line(&self, line: &str) {
+impl Wire for Output {
+    fn line(&self, line: &str) {
         self.bytes(format!("{line}{}", self.line_end).as_bytes());
     }
 
-    /// Writes bytes as they are. A reader who is gone is no error here.
-    pub fn bytes(&self, bytes: &[u8]) {
+    // A reader who is gone is no error here.
+    fn bytes(&self, bytes: &[u8]) {
         let _turn = self.turn.lock().expect("no writer panics");
         let chunk = if self.byte_writes { 1 } else { bytes.len().max(1) };
         for part in bytes.chunks(chunk) {
             let _ = write_now(part);
         }
+    }
+
+    fn cut(&self) {
+        let null = std::fs::File::create("/dev/null").expect("there is a /dev/null");
+        nix::unistd::dup2_stdout(null).expect("stdout can be replaced");
     }
 }
 
@@ -37,10 +44,4 @@ fn write_now(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = stdout().lock();
     stdout.write_all(bytes)?;
     stdout.flush()
-}
-
-/// Closes stdout for the reader, while the process lives on.
-pub fn close_stdout() {
-    let null = std::fs::File::create("/dev/null").expect("there is a /dev/null");
-    nix::unistd::dup2_stdout(null).expect("stdout can be replaced");
 }

@@ -10,8 +10,7 @@ use serde_json::value::RawValue;
 use crate::call::{Call, Stop};
 use crate::json::member;
 use crate::message::Outcome;
-use crate::output::close_stdout;
-use crate::server::Server;
+use crate::session::{Session, send};
 
 /// One step, written as `{"name": argument}`, with an array for several arguments.
 ///
@@ -26,7 +25,10 @@ enum Step {
     WaitFile(PathBuf),
     /// Writes a line and its end.
     Send(String),
-    /// Writes text as it is, without a line end.
+    /// Writes a line that belongs to no call: over HTTP on the stream of a GET, in the modern era on
+    /// every subscription (with its raw id for `$SUBSCRIPTION`).
+    SendApart(String),
+    /// Writes text as it is, without a line end. Over HTTP these are bytes of the stream of events.
     Write(String),
     /// Writes bytes given in hexadecimal digits.
     WriteHex(String),
@@ -42,8 +44,12 @@ enum Step {
     Result(String),
     /// Answers the call with this raw error; the script goes on.
     Error(String),
-    /// Closes stdout for the reader; written as the plain string `"close_stdout"`.
+    /// Closes stdout for the reader, and over HTTP the connection of the call; written as the plain
+    /// string `"close_stdout"`.
     CloseStdout,
+    /// Over HTTP ends the answer to the POST in due form, as servers do that want to be polled; written
+    /// as the plain string `"end_stream"`.
+    EndStream,
     /// Ends the process.
     Exit(i32),
 }
@@ -57,18 +63,18 @@ struct Question {
 }
 
 /// Runs the script in the arguments of `call`. What it answers, it has sent itself.
-pub fn run(server: &Server, call: &Call) -> Result<Outcome, Stop> {
+pub fn run(session: &Session, call: &Call) -> Result<Outcome, Stop> {
     let steps = member(&call.raw_args, "steps").unwrap_or("[]");
     let steps: Vec<Step> = serde_json::from_str(steps)
         .map_err(|error| Stop(Outcome::error(-32602, &format!("bad steps: {error}"))))?;
     let mut answer = String::from("null");
     for step in steps {
-        run_step(server, call, step, &mut answer)?;
+        run_step(session, call, step, &mut answer)?;
     }
     Ok(Outcome::Silence)
 }
 
-fn run_step(server: &Server, call: &Call, step: Step, answer: &mut String) -> Result<(), Stop> {
+fn run_step(session: &Session, call: &Call, step: Step, answer: &mut String) -> Result<(), Stop> {
     let token = call.token.as_deref().unwrap_or("null");
     let fill = |text: &str| {
         text.replace("$ID", &call.id).replace("$TOKEN", token).replace("$ANSWER", answer)
@@ -76,20 +82,22 @@ fn run_step(server: &Server, call: &Call, step: Step, answer: &mut String) -> Re
     match step {
         Step::Sleep(ms) => call.pause(Duration::from_millis(ms))?,
         Step::WaitFile(path) => call.wait_file(&path)?,
-        Step::Send(line) => server.output.line(&fill(&line)),
-        Step::Write(text) => server.output.bytes(fill(&text).as_bytes()),
-        Step::WriteHex(digits) => server.output.bytes(&bytes_of(&digits)?),
-        Step::Repeat(text, count) => (0..count).for_each(|_| server.output.bytes(text.as_bytes())),
+        Step::Send(line) => call.wire.line(&fill(&line)),
+        Step::SendApart(line) => session.send_apart(&fill(&line), call.modern),
+        Step::Write(text) => call.wire.bytes(fill(&text).as_bytes()),
+        Step::WriteHex(digits) => call.wire.bytes(&bytes_of(&digits)?),
+        Step::Repeat(text, count) => (0..count).for_each(|_| call.wire.bytes(text.as_bytes())),
         Step::Stderr(text) => eprint!("{}", fill(&text)),
         Step::StderrFlood(bytes) => flood_stderr(bytes),
         Step::Request(question) => {
             let id = question.id.as_deref().map(fill);
             let params = question.params.as_ref().map_or("{}", |params| params.get());
-            *answer = server.ask(call, id, &question.method, &fill(params))?;
+            *answer = session.ask(call, id, &question.method, &fill(params))?;
         }
-        Step::Result(raw) => server.send(&call.id, &Outcome::Result(fill(&raw))),
-        Step::Error(raw) => server.send(&call.id, &Outcome::Error(fill(&raw))),
-        Step::CloseStdout => close_stdout(),
+        Step::Result(raw) => send(&call.wire, &call.id, &Outcome::Result(fill(&raw))),
+        Step::Error(raw) => send(&call.wire, &call.id, &Outcome::Error(fill(&raw))),
+        Step::CloseStdout => call.wire.cut(),
+        Step::EndStream => call.wire.pause(),
         Step::Exit(code) => process::exit(code),
     }
     Ok(())

@@ -1,110 +1,48 @@
-//! The server: reads lines, answers requests, keeps track of calls and questions.
+//! The server: what it says of itself, and its answers to all that is no call.
 
-use std::collections::HashMap;
-use std::io::{BufRead, BufReader, stdin};
 use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::call::{Call, Stop};
 use crate::flags::Flags;
 use crate::journal::Journal;
-use crate::json::{Object, member, messages, path, string};
+use crate::json::{path, string};
 use crate::message::{Outcome, Request};
-use crate::output::Output;
 use crate::tools;
+use crate::wire::Wire;
 
-const MODERN: &str = "2026-07-28";
+pub const MODERN: &str = "2026-07-28";
 /// The exit code of a process that was told to crash.
-const CRASH: i32 = 3;
+pub const CRASH: i32 = 3;
 
-/// All that the threads share.
+/// A subscription of a modern client: its raw id, and the way to it.
+type Subscription = (String, Arc<dyn Wire>);
+
+/// All that the sessions share.
 pub struct Server {
     pub flags: Flags,
-    pub output: Output,
     pub journal: Journal,
+    /// The open subscriptions of modern clients.
+    pub subscriptions: Mutex<Vec<Subscription>>,
     /// Which process this is, counted from 1, with `--state-file`.
     process_number: u64,
-    /// The running calls by raw id.
-    calls: Mutex<HashMap<String, Arc<Call>>>,
-    /// The questions to the client by raw id, with their raw answers.
-    questions: Mutex<HashMap<String, Option<String>>>,
-    asked: AtomicU64,
 }
 
 impl Server {
     pub fn new(flags: Flags, journal: Journal, process_number: u64) -> Self {
-        Self {
-            output: Output::new(&flags),
-            flags,
-            journal,
-            process_number,
-            calls: Mutex::default(),
-            questions: Mutex::default(),
-            asked: AtomicU64::new(0),
-        }
+        Self { flags, journal, subscriptions: Mutex::default(), process_number }
     }
 
-    /// Reads until stdin ends. Then the process ends too, whatever still runs.
-    pub fn serve(self: &Arc<Self>) {
-        let mut input = BufReader::new(stdin().lock());
-        let mut line = Vec::new();
-        while input.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
-            let received = line.strip_suffix(b"\n").unwrap_or(&line);
-            self.journal.line(received);
-            for message in messages(&String::from_utf8_lossy(received)) {
-                self.receive(message);
-            }
-            line.clear();
-        }
-        self.journal.event("eof", json!({}));
+    /// Whether this process is to crash at a `tools/call`.
+    pub fn is_to_crash(&self) -> bool {
+        self.process_number <= self.flags.crash_first
     }
 
-    fn receive(self: &Arc<Self>, message: &str) {
-        let Some(object) = Object::parse(message) else {
-            self.journal.event("unreadable", json!({"message": message}));
-            return;
-        };
-        let params = object.get("params").unwrap_or("{}");
-        match (object.get("method").and_then(string), object.get("id")) {
-            (Some(method), Some(id)) => {
-                self.request(Request { id: id.into(), method, params: params.into() });
-            }
-            (Some(method), None) => self.notification(&method, params),
-            (None, Some(id)) => self.answered(id, &object),
-            (None, None) => self.journal.event("unreadable", json!({"message": message})),
-        }
-    }
-
-    fn notification(&self, method: &str, params: &str) {
-        let cancelled = (method == "notifications/cancelled").then(|| member(params, "requestId"));
-        if let Some(id) = cancelled.flatten()
-            && let Some(call) = self.calls.lock().expect("no holder panics").get(id)
-        {
-            call.cancel();
-        }
-    }
-
-    fn request(self: &Arc<Self>, request: Request) {
-        if request.method == "tools/call" {
-            return self.call(&request);
-        }
-        let outcome = self.outcome(&request);
-        self.send(&request.id, &outcome);
-    }
-
-    /// Writes the answer to a request, if it has one.
-    pub fn send(&self, id: &str, outcome: &Outcome) {
-        if let Some(line) = outcome.response(id) {
-            self.output.line(&line);
-        }
-    }
-
-    fn outcome(&self, request: &Request) -> Outcome {
+    /// The answer to a request that is no call; what else it is answered with goes to `wire`.
+    pub fn outcome(&self, request: &Request, wire: &Arc<dyn Wire>) -> Outcome {
         let fixed = self.flags.answer.iter().find(|(method, _)| *method == request.method);
         if let Some((_, raw)) = fixed {
             return Outcome::Result(raw.clone());
@@ -126,7 +64,7 @@ impl Server {
             "resources/list" => empty(json!({"resources": []})),
             "resources/templates/list" => empty(json!({"resourceTemplates": []})),
             "prompts/list" => empty(json!({"prompts": []})),
-            "subscriptions/listen" if request.is_modern() => self.listen(request),
+            "subscriptions/listen" if request.is_modern() => self.listen(request, wire),
             "x/echo_params" => Outcome::Result(request.params.clone()),
             "x/raw" => raw_answer(request),
             _ => Outcome::error(-32601, "Method not found"),
@@ -134,7 +72,7 @@ impl Server {
     }
 
     /// The error for a request of an era that this server does not speak.
-    fn refusal(&self, request: &Request) -> Option<Outcome> {
+    pub fn refusal(&self, request: &Request) -> Option<Outcome> {
         let Flags { modern, dual, .. } = self.flags;
         if request.method == "server/discover" && self.flags.discover_dies {
             process::exit(CRASH);
@@ -195,62 +133,14 @@ impl Server {
     }
 
     /// Acknowledges a subscription, which stays open.
-    fn listen(&self, request: &Request) -> Outcome {
+    fn listen(&self, request: &Request, wire: &Arc<dyn Wire>) -> Outcome {
         let (id, wanted) = (&request.id, request.param(&["notifications"]).unwrap_or("{}"));
-        self.output.line(&format!(
+        let subscription = (id.clone(), Arc::clone(wire));
+        self.subscriptions.lock().expect("no holder panics").push(subscription);
+        wire.line(&format!(
             r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"notifications":{wanted},"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
         ));
         Outcome::Silence
-    }
-
-    /// Runs a tool in a thread of its own, or here and now with `--block`.
-    fn call(self: &Arc<Self>, request: &Request) {
-        if self.process_number <= self.flags.crash_first {
-            process::exit(CRASH);
-        }
-        if let Some(refusal) = self.refusal(request) {
-            return self.send(&request.id, &refusal);
-        }
-        let call = Arc::new(Call::new(request));
-        self.calls.lock().expect("no holder panics").insert(call.id.clone(), Arc::clone(&call));
-        let server = Arc::clone(self);
-        let work = move || server.finish(&call);
-        if self.flags.block {
-            work();
-        } else {
-            thread::spawn(work);
-        }
-    }
-
-    fn finish(&self, call: &Call) {
-        let outcome = tools::run(self, call).unwrap_or_else(|Stop(outcome)| outcome);
-        self.send(&call.id, &outcome);
-        self.calls.lock().expect("no holder panics").remove(&call.id);
-        self.journal.event("call_ended", json!({"id": call.id, "tool": call.tool}));
-    }
-
-    /// Asks the client and waits for the raw result, or error, of its answer.
-    pub fn ask(
-        &self,
-        call: &Call,
-        id: Option<String>,
-        method: &str,
-        params: &str,
-    ) -> Result<String, Stop> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
-        let id = id.unwrap_or_else(|| format!("\"fake-{number}\""));
-        self.questions.lock().expect("no holder panics").insert(id.clone(), None);
-        let ask = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
-        self.output.line(&ask);
-        call.until(|| self.questions.lock().expect("no holder panics").get(&id).cloned().flatten())
-    }
-
-    fn answered(&self, id: &str, object: &Object) {
-        let answer = object.get("result").or(object.get("error")).unwrap_or("null");
-        match self.questions.lock().expect("no holder panics").get_mut(id) {
-            Some(place) => *place = Some(answer.to_owned()),
-            None => self.journal.event("unasked", json!({"id": id})),
-        }
     }
 }
 

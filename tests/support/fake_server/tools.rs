@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use crate::call::{Call, Stop};
 use crate::json::{elements, member, string};
 use crate::message::{Outcome, Request};
-use crate::output::close_stdout;
 use crate::script;
 use crate::server::Server;
+use crate::session::Session;
 
 const BUILT_IN: &str = include_str!("tools.json");
 
@@ -41,7 +41,7 @@ pub fn list(server: &Server, request: &Request) -> Outcome {
 }
 
 /// The array of tools as text. Line breaks go: in JSON they can only be white space.
-fn definitions(server: &Server) -> String {
+pub fn definitions(server: &Server) -> String {
     let text = match &server.flags.tools {
         Some(path) => fs::read_to_string(path).expect("the file of tools can be read"),
         None => BUILT_IN.to_owned(),
@@ -59,26 +59,26 @@ fn is_listed(server: &Server, tool: &str) -> bool {
 
 /// Runs a tool. A tool of the `--tools` file that is none of the built-in ones does what its
 /// arguments ask for: `steps` as `script`, `path` as `wait_file`, else as `sleep`.
-pub fn run(server: &Server, call: &Call) -> Result<Outcome, Stop> {
+pub fn run(session: &Session, call: &Call) -> Result<Outcome, Stop> {
     match call.tool.as_str() {
         "echo" => echo(call),
         "sleep" => sleep(call),
         "structured" => structured(call),
         "fail" => fail(call),
         "rpc_error" => rpc_error(call),
-        "progress" => progress(server, call),
+        "progress" => progress(call),
         "big" => big(call),
-        "ask" => ask(server, call),
+        "ask" => ask(session, call),
         "wait_file" => wait_file(call),
         "raw" => raw(call),
-        "script" => script::run(server, call),
+        "script" => script::run(session, call),
         "exit" => exit(call),
         "close_stdout" => {
-            close_stdout();
+            call.wire.cut();
             Ok(Outcome::Silence)
         }
-        other if !is_listed(server, other) => Ok(Outcome::error(-32602, "unknown tool")),
-        _ if call.args.get("steps").is_some() => script::run(server, call),
+        other if !is_listed(&session.server, other) => Ok(Outcome::error(-32602, "unknown tool")),
+        _ if call.args.get("steps").is_some() => script::run(session, call),
         _ if call.args.get("path").is_some() => wait_file(call),
         _ => sleep(call),
     }
@@ -116,12 +116,12 @@ fn rpc_error(call: &Call) -> Result<Outcome, Stop> {
     Ok(Outcome::Error(error.to_string()))
 }
 
-fn progress(server: &Server, call: &Call) -> Result<Outcome, Stop> {
+fn progress(call: &Call) -> Result<Outcome, Stop> {
     let (start, steps) = (Instant::now(), call.number("steps").max(1));
     for step in 1..=steps {
         call.pause_until(start, Duration::from_millis(call.number("ms") * step / steps))?;
         if let Some(token) = &call.token {
-            server.output.line(&format!(
+            call.wire.line(&format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{step},"total":{steps},"message":"step {step}"}}}}"#
             ));
         }
@@ -137,13 +137,13 @@ fn big(call: &Call) -> Result<Outcome, Stop> {
 }
 
 /// A question by elicitation: a request in the legacy eras, `input_required` in the modern one.
-fn ask(server: &Server, call: &Call) -> Result<Outcome, Stop> {
+fn ask(session: &Session, call: &Call) -> Result<Outcome, Stop> {
     call.pause_ms()?;
     let message = call.text("message").unwrap_or("Which?");
     let schema = json!({"type": "object", "properties": {"choice": {"type": "string"}}});
     let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
     if !call.modern {
-        let answer = server.ask(call, None, "elicitation/create", &params.to_string())?;
+        let answer = session.ask(call, None, "elicitation/create", &params.to_string())?;
         return Ok(call.says(&answer));
     }
     Ok(match &call.input_responses {

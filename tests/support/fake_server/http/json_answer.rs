@@ -1,0 +1,59 @@
+//! An answer to a POST that is one JSON text.
+
+use std::sync::{Arc, Mutex};
+
+use crate::http::reply::Reply;
+use crate::http::status;
+use crate::wire::Wire;
+
+/// The answer, which waits for all that belongs into it. Other messages go apart.
+pub struct JsonAnswer {
+    reply: Arc<Reply>,
+    apart: Arc<dyn Wire>,
+    /// Whether the body was an array.
+    batch: bool,
+    modern: bool,
+    requests: usize,
+    answers: Mutex<Vec<String>>,
+}
+
+impl JsonAnswer {
+    pub fn new(
+        reply: Arc<Reply>,
+        apart: Arc<dyn Wire>,
+        (batch, modern): (bool, bool),
+        requests: usize,
+    ) -> Self {
+        Self { reply, apart, batch, modern, requests, answers: Mutex::default() }
+    }
+}
+
+impl Wire for JsonAnswer {
+    fn line(&self, line: &str) {
+        self.apart.line(line);
+    }
+
+    fn bytes(&self, bytes: &[u8]) {
+        self.apart.bytes(bytes);
+    }
+
+    fn answer(&self, line: &str) {
+        let mut answers = self.answers.lock().expect("no holder panics");
+        answers.push(line.to_owned());
+        if self.batch && answers.len() == self.requests {
+            self.reply.json(200, &format!("[{}]", answers.join(",")));
+        } else if !self.batch {
+            self.reply.json(if self.modern { status::of_response(line) } else { 200 }, line);
+        }
+    }
+
+    fn end(&self) {
+        if !self.batch {
+            self.reply.whole(202, "");
+        }
+    }
+
+    fn cut(&self) {
+        self.reply.cut();
+    }
+}

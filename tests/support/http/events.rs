@@ -1,0 +1,66 @@
+//! Server-sent events, read as they come.
+
+/// An event, or a comment by itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Event {
+    pub id: Option<String>,
+    pub name: Option<String>,
+    pub data: Option<String>,
+    pub retry: Option<u64>,
+    pub comment: Option<String>,
+}
+
+impl Event {
+    /// Whether it carries a message.
+    pub fn is_message(&self) -> bool {
+        self.data.as_ref().is_some_and(|data| !data.is_empty())
+            && self.name.as_deref().is_none_or(|name| name == "message")
+    }
+
+    fn add(&mut self, line: &str) {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value).to_owned();
+        match field {
+            "id" => self.id = Some(value),
+            "event" => self.name = Some(value),
+            "retry" => self.retry = value.parse().ok(),
+            "data" => {
+                self.data = Some(match self.data.take() {
+                    Some(before) => format!("{before}\n{value}"),
+                    None => value,
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Bytes on their way to become events.
+#[derive(Default)]
+pub struct Events {
+    bytes: Vec<u8>,
+    event: Event,
+}
+
+impl Events {
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next event that is there as a whole.
+    pub fn next(&mut self) -> Option<Event> {
+        while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.bytes.drain(..=end).collect();
+            let line = String::from_utf8(line).expect("events are UTF-8");
+            let line = line.trim_end_matches(['\r', '\n']);
+            if let Some(comment) = line.strip_prefix(':') {
+                return Some(Event { comment: Some(comment.trim().into()), ..Event::default() });
+            }
+            if line.is_empty() && self.event != Event::default() {
+                return Some(std::mem::take(&mut self.event));
+            }
+            self.event.add(line);
+        }
+        None
+    }
+}

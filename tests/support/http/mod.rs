@@ -1,0 +1,24 @@
+//! HTTP: the fake server over it, and clients of it.
+//!
+//! ```no_run
+//! let server = FakeHttp::start(&["--event-ids"]);
+//! let client = HttpPeer::at(&server.url());
+//! client.initialize().await;
+//! let mut stream = client.start("progress", json!({"steps": 2})).await;
+//! assert_eq!(stream.answer().await.text(), "2 steps");
+//! ```
+//!
+//! Where a test speaks of messages only, `Setup::served` gives the ordinary `Peer` over HTTP.
+
+mod connection;
+mod events;
+mod fake_http;
+mod peer;
+mod pump;
+mod response;
+
+pub use events::Event;
+pub use fake_http::{FakeHttp, Transport};
+pub use peer::HttpPeer;
+pub(super) use pump::{Listening, pump};
+pub use response::Response;
