@@ -5,7 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`cli`] | one file a verb: `run`, `check`, `demo` |
+//! | [`cli`] | one file a verb: `run`, `serve`, `check`, `demo` |
 //! | [`config`] | what was typed becomes what the program uses |
 //! | `rpc` | JSON-RPC as text: envelope, splices, framing |
 //! | `downstream` | the client's side: stdin and stdout, and where answers go |
@@ -25,4 +25,5 @@ mod logging;
 mod pipes;
 mod relay;
 mod rpc;
+mod sidecar;
 mod upstream;

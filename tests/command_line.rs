@@ -17,6 +17,8 @@ fn s2_no_command_is_64() {
     assert_usage(&[], "no server to run");
     assert_usage(&["--answer-within", "5s"], "no server to run");
     assert_usage(&["--"], "no server to run");
+    assert_usage(&["serve"], "no server to run");
+    assert_usage(&["check"], "no server to run");
 }
 
 #[test]
@@ -30,16 +32,31 @@ fn s2_an_unknown_flag_is_64_with_the_likely_one() {
 
 #[test]
 fn s2_a_stray_word_is_64_and_names_the_place_of_the_command() {
-    for arguments in [&["server"][..], &["npx", "--", "server"], &["check", "server"]] {
+    let all = [&["server"][..], &["npx", "--", "server"], &["check", "server"], &["serve", "x"]];
+    for arguments in all {
         assert_usage(arguments, "The server's command stands behind `--`: unhurry -- ");
+    }
+    assert_usage(&["localhost:8000/mcp?key=secret"], "URL begins with http:// or https://");
+    let ran = Run::new(&["example.com/mcp?key=secret"]).go();
+    assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+}
+
+#[test]
+fn s2_a_bad_url_is_64_and_not_repeated() {
+    for url in ["ws://h/mcp?key=secret", "http://user:secret@h/mcp", "http://h/mcp#secret"] {
+        for arguments in [&[url][..], &["check", url], &["serve", url]] {
+            assert_usage(arguments, "command line: upstream.url: ");
+            let stderr = Run::new(arguments).go().stderr;
+            assert!(!stderr.contains("secret"), "{stderr}");
+        }
     }
 }
 
 #[test]
-fn s2_a_url_is_not_available_in_this_version() {
-    for url in ["http://127.0.0.1:1/mcp", "https://example.com/mcp"] {
-        assert_usage(&[url], "not available in this version");
-        assert_usage(&["check", url], "not available in this version");
+fn s2_a_url_and_a_command_are_one_too_many() {
+    for verb in [&[][..], &["check"], &["serve"]] {
+        let arguments = [verb, &["http://127.0.0.1:1/mcp", "--", "server"]].concat();
+        assert_usage(&arguments, "a server is either a `command` or a `url`");
     }
 }
 
@@ -49,6 +66,12 @@ fn s2_a_bad_value_is_64_and_names_its_flag() {
     assert_usage(&["--store", "redis", "--", "server"], "--store");
     assert_usage(&["--tool-prefix", "a b", "--", "server"], "--tool-prefix");
     assert_usage(&["--config", "missing.toml", "--", "server"], "missing.toml");
+    assert_usage(&["--header", "secret", "http://127.0.0.1:1/mcp"], "--header");
+    assert_usage(&["--header", "X: 1", "--", "server"], "--header");
+    assert_usage(&["--env", "A=1", "http://127.0.0.1:1/mcp"], "--env");
+    assert_usage(&["serve", "--listen", "8808", "--", "server"], "--listen");
+    // Only `serve` listens.
+    assert_usage(&["--listen", "127.0.0.1:0", "--", "server"], "--listen");
 }
 
 #[test]
@@ -80,10 +103,16 @@ fn s2_version_and_help_are_no_errors() {
     );
     let help = Run::new(&["--help"]).go();
     assert_eq!(help.code, 0);
-    for words in ["unhurry [OPTIONS] -- COMMAND", "--answer-within", "check", "demo"] {
+    for words in ["unhurry [OPTIONS] (URL | -- COMMAND", "--answer-within", "--header", "demo"] {
         assert!(help.stdout.contains(words), "{words}: {}", help.stdout);
     }
     assert!(!help.stdout.contains("demo-server"));
+    for verb in ["serve", "check"] {
+        let Ran { code, stdout, .. } = Run::new(&[verb, "--help"]).go();
+        let usage = format!("unhurry {verb} [OPTIONS] (URL | -- COMMAND");
+        assert!(code == 0 && stdout.contains(&usage), "{stdout}");
+        assert_eq!(stdout.contains("--listen"), verb == "serve", "{stdout}");
+    }
 }
 
 #[test]

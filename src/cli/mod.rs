@@ -4,6 +4,7 @@ pub mod allow_lists;
 pub mod check;
 pub mod demo;
 pub mod run;
+pub mod serve;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,9 +12,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Overrides};
+use crate::config::{Config, Overrides, Upstream};
 use crate::logging::{self, Stderr};
 use crate::upstream::reaper;
+use crate::upstream::server::{Launch, Server};
 
 /// Exit codes (CONTRACT §2).
 const USAGE: u8 = 64;
@@ -22,14 +24,15 @@ const INTERNAL: u8 = 70;
 
 /// A transparent MCP proxy for tools that take longer than their client will wait.
 ///
-/// Put `unhurry --` in front of a server's command. Fast calls pass untouched; a call that takes
-/// too long is answered in time with a job_id, and `job_get` fetches its result.
+/// Put `unhurry --` in front of a server's command, or `unhurry` in front of its URL. Fast calls pass
+/// untouched; a call that takes too long is answered in time with a job_id, and `job_get` fetches
+/// its result. `unhurry serve` does the same for clients that come over HTTP.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-#[command(
-    override_usage = "unhurry [OPTIONS] -- COMMAND [ARGS]...\n       unhurry check [OPTIONS] \
-                            -- COMMAND [ARGS]...\n       unhurry demo"
-)]
+#[command(override_usage = "unhurry [OPTIONS] (URL | -- COMMAND [ARGS]...)
+       unhurry serve [OPTIONS] (URL | -- COMMAND [ARGS]...)
+       unhurry check [OPTIONS] (URL | -- COMMAND [ARGS]...)
+       unhurry demo")]
 struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -39,7 +42,17 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Checks the configuration, starts the server, and prints each tool with its policy
+    /// Serves clients over HTTP, at /mcp
+    #[command(override_usage = "unhurry serve [OPTIONS] (URL | -- COMMAND [ARGS]...)")]
+    Serve {
+        /// Where clients connect, such as 127.0.0.1:8808
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Checks the configuration, asks the server, and prints each tool with its policy
+    #[command(override_usage = "unhurry check [OPTIONS] (URL | -- COMMAND [ARGS]...)")]
     Check(Target),
     /// Shows a slow server through the proxy, as a client sees it
     Demo,
@@ -57,9 +70,12 @@ struct Target {
     /// How long a call may take before it is answered with a job_id, such as 25s
     #[arg(long, value_name = "DURATION")]
     answer_within: Option<String>,
-    /// A variable for the server; ${VAR} is expanded
+    /// A variable for the server's command; ${VAR} is expanded
     #[arg(long, value_name = "NAME=VALUE")]
     env: Vec<String>,
+    /// A header for the server's URL; ${VAR} is expanded
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
     /// Where jobs are kept [possible values: memory]
     #[arg(long, value_name = "KIND")]
     store: Option<String>,
@@ -72,8 +88,9 @@ struct Target {
     /// The form of log lines
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log_format: logging::Format,
-    #[arg(hide = true)]
-    stray: Option<String>,
+    /// The server's URL
+    #[arg(value_name = "URL")]
+    url: Option<String>,
     /// The server's command and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -109,8 +126,9 @@ fn verb() -> ExitCode {
         }
     };
     match cli.verb {
-        None => with_config(cli.run, run::run),
-        Some(Verb::Check(target)) => with_config(target, check::check),
+        None => with_config(cli.run, None, run::run),
+        Some(Verb::Serve { listen, target }) => with_config(target, listen, serve::serve),
+        Some(Verb::Check(target)) => with_config(target, None, check::check),
         Some(Verb::Demo) => demo::demo(),
         Some(Verb::DemoServer) => demo::server(),
     }
@@ -124,14 +142,31 @@ pub struct Context {
     pub stderr: Stderr,
 }
 
+impl Context {
+    /// The configured server.
+    fn server(&self) -> Server {
+        match &self.config.upstream {
+            Upstream::Command(command) => {
+                let (environment, stderr) = (self.environment.clone(), self.stderr.clone());
+                Server::Command(Launch::new(command.clone(), environment, stderr))
+            }
+            Upstream::Remote(_) => {
+                eprintln!("unhurry: servers by URL are not available in this version");
+                std::process::exit(69)
+            }
+        }
+    }
+}
+
 /// Loads the configuration, starts logging, and runs a verb on a runtime of one thread: over
 /// stdio all there is to do is to wait, and a second thread would only cost wake-ups.
 fn with_config<F: Future<Output = u8>>(
     target: Target,
+    listen: Option<String>,
     verb: impl FnOnce(Context) -> F,
 ) -> ExitCode {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let config = match load(&target, &environment) {
+    let config = match load(&target, listen, &environment) {
         Ok(config) => config,
         Err(problem) => {
             eprintln!("unhurry: {problem}");
@@ -154,8 +189,12 @@ fn with_config<F: Future<Output = u8>>(
     ExitCode::from(code)
 }
 
-fn load(target: &Target, environment: &[(OsString, OsString)]) -> Result<Config, String> {
-    if let Some(stray) = &target.stray {
+fn load(
+    target: &Target,
+    listen: Option<String>,
+    environment: &[(OsString, OsString)],
+) -> Result<Config, String> {
+    if let Some(stray) = target.url.as_ref().filter(|url| !url.contains("://")) {
         return Err(explain(stray));
     }
     let text = |(name, value): &(OsString, OsString)| {
@@ -166,21 +205,23 @@ fn load(target: &Target, environment: &[(OsString, OsString)]) -> Result<Config,
         config_file: target.config.clone(),
         answer_within: target.answer_within.clone(),
         env: target.env.clone(),
+        headers: target.headers.clone(),
+        listen,
         store: target.store.clone(),
         tool_prefix: target.tool_prefix.clone(),
+        url: target.url.clone(),
         command: target.command.clone(),
-        ..Overrides::default()
     };
     Config::load(&overrides, &environment).map_err(|error| error.to_string())
 }
 
+/// What to do about a word that is no URL. A query, which may be a secret, is not repeated.
 fn explain(stray: &str) -> String {
-    if stray.starts_with("http://") || stray.starts_with("https://") {
-        return "servers by URL are not available in this version: HTTP upstreams come with a \
-                later release. Give a command: unhurry -- COMMAND"
-            .to_owned();
-    }
-    format!("what is {stray:?}? The server's command stands behind `--`: unhurry -- {stray} …")
+    let word = stray.split('?').next().unwrap_or_default();
+    format!(
+        "what is {word:?}? The server's command stands behind `--`: unhurry -- {word} …; \
+         its URL begins with http:// or https://"
+    )
 }
 
 /// A server by URL, which this verb can't reach so far.

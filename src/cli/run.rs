@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::config::Upstream;
 use crate::downstream::channel::Channel;
 use crate::downstream::reply::Reply;
 use crate::downstream::stdio::{stdin, stdout};
@@ -16,9 +15,9 @@ use crate::jobs::caller::Caller;
 use crate::relay::session::{Session, Shared};
 use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
-use crate::upstream::supervisor::{Launch, Server, Supervisor};
+use crate::upstream::supervisor::Supervisor;
 
-use super::{Context, UNAVAILABLE, remote_not_yet};
+use super::{Context, UNAVAILABLE};
 
 /// How long answers in flight have to leave after the client closed our stdin (§9).
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -39,15 +38,12 @@ enum Cause {
 
 /// Relays until the client leaves. Returns the exit code.
 pub async fn run(context: Context) -> u8 {
-    let Context { config, environment, stderr } = context;
-    let Upstream::Command(command) = config.upstream.clone() else {
-        return remote_not_yet();
-    };
+    let server = context.server();
+    let Context { config, stderr, .. } = context;
     let config = Arc::new(config);
     let shared = Shared::new(config.clone());
     let registry = shared.registry.clone();
     let client = Arc::new(Outbox::default());
-    let server = Server::Command(Launch { command, environment, stderr: stderr.clone() });
     let make = |events| Supervisor::new(server, config.max_message, events);
     let channel = Channel::Line(client.clone());
     // Over stdio the caller is the user who runs us (§10).
@@ -108,7 +104,7 @@ async fn read_client(session: Arc<Session>, client: Arc<Outbox>, max_message: us
 }
 
 #[cfg(unix)]
-async fn shutdown_signal() {
+pub(super) async fn shutdown_signal() {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
     let [mut terminate, mut interrupt, mut hangup] = match kinds.map(signal) {
@@ -123,6 +119,6 @@ async fn shutdown_signal() {
 }
 
 #[cfg(not(unix))]
-async fn shutdown_signal() {
+pub(super) async fn shutdown_signal() {
     let _ = tokio::signal::ctrl_c().await;
 }

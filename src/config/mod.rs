@@ -104,6 +104,19 @@ const MAX_RUNNING: usize = 1000;
 const MAX_STORED: u64 = 1 << 30;
 
 impl Config {
+    /// The server, where it is reached over HTTP.
+    pub fn remote(&self) -> Option<&Remote> {
+        match &self.upstream {
+            Upstream::Remote(remote) => Some(remote),
+            Upstream::Command(_) => None,
+        }
+    }
+
+    /// Whether clients show the server their own `Authorization` (CONTRACT §10).
+    pub fn forwards_authorization(&self) -> bool {
+        self.remote().is_some_and(|remote| remote.forward_headers.contains(&http::header::AUTHORIZATION))
+    }
+
     /// Reads and checks the whole configuration. `environment` is the process's.
     ///
     /// # Errors

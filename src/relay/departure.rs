@@ -1,13 +1,27 @@
 //! An HTTP client that closed the stream of a request before its answer (CONTRACT §6).
 
+use std::sync::Arc;
+
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::config::OnClientCancel;
+use crate::downstream::http::exchange::Exchange;
+use crate::downstream::reply::Reply;
+use crate::jobs::job::Job;
 use crate::rpc::message::Id;
 
 use super::message::cancelled_line;
-use super::pending::{Pending, What};
+use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
+
+/// A client that left, and may come back for the answer.
+pub struct Away {
+    asker: Asker,
+    job: Arc<Job>,
+    /// the end of its budget
+    until: Instant,
+}
 
 impl Session {
     /// Nobody reads the answer to this request any more. In the legacy era that says nothing of the
@@ -30,12 +44,30 @@ impl Session {
         if cancels {
             return self.take_back(state, inside);
         }
-        let is_call =
-            matches!(state.pending.get(inside), Some(Pending { what: What::Call(_), .. }));
-        // Without room for a job the call runs on, and its answer is dropped.
-        if !is_call || !self.detach(state, inside) {
-            state.pending.detach(inside);
+        // Whatever can be no job runs on; its answer waits for a client that comes back.
+        let Some(Pending { what: What::Call(call), asker: Some(asker), .. }) =
+            state.pending.get(inside)
+        else {
+            return;
+        };
+        let budget = call.deadline.map(|slot| slot.0);
+        let until = budget.unwrap_or(call.received + call.policy.max_runtime);
+        let asker = asker.clone();
+        if self.detach(state, inside)
+            && let Some(job) = state.pending.get(inside).and_then(Pending::job).cloned()
+        {
+            state.away.retain(|_, away| !away.job.is_done());
+            state.away.insert(asker.key.clone(), Away { asker, job, until });
         }
+    }
+
+    /// The client resumes the stream of a request whose call went on as a job: it gets the answer
+    /// that it waited for, result or handle, on that stream.
+    pub fn came_back(self: &Arc<Self>, key: &Id, exchange: &Arc<Exchange>) {
+        let mut state = self.state();
+        let Some(Away { asker, job, until }) = state.away.remove(key) else { return };
+        let asker = Asker { reply: Reply::Http(exchange.clone()), ..asker };
+        self.wait_again(state, asker, job, until);
     }
 
     /// Whether a modern client that left has cancelled. Two that leave at the same age of a call

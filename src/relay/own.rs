@@ -136,6 +136,19 @@ impl Session {
         self.wait(state, Wait { asker, job, until, token, view, page, envelope, joined });
     }
 
+    /// A client that left a call came back for its answer.
+    pub(super) fn wait_again(
+        self: &Arc<Self>,
+        state: MutexGuard<State>,
+        asker: Asker,
+        job: Arc<Job>,
+        until: Instant,
+    ) {
+        let view = self.view(&state);
+        let (token, page, envelope, joined) = (None, None, false, false);
+        self.wait(state, Wait { asker, job, until, token, view, page, envelope, joined });
+    }
+
     /// Answers at once where there is nothing to wait for; else a task waits.
     fn wait(self: &Arc<Self>, mut state: MutexGuard<State>, wait: Wait) {
         state.part(&wait.asker);

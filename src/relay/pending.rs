@@ -4,10 +4,12 @@
 //! is still in use: a client may reuse the id of a call that went to the background (DESIGN §2).
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::downstream::reply::Reply;
+use crate::jobs::job::Job;
 use crate::rpc::message::Id;
 use crate::rpc::splice::Edits;
 use crate::upstream::Headers;
@@ -58,6 +60,14 @@ impl Pending {
     /// A request of our own.
     pub fn own(what: What) -> Self {
         Pending { asker: None, renamed: false, token: None, what }
+    }
+
+    /// The job of a call that nobody waits for any more.
+    pub fn job(&self) -> Option<&Arc<Job>> {
+        match &self.what {
+            What::Call(call) => call.job.as_ref(),
+            _ => None,
+        }
     }
 
     /// Not lost with the server: a call that still waits in line, and a subscription, which is

@@ -31,6 +31,7 @@ use super::call::Call;
 use super::catalog::Catalog;
 use super::client::Client;
 use super::deadlines::{Deadlines, Due};
+use super::departure::Away;
 use super::lanes::Lane;
 use super::lists::{ListKind, Lists};
 use super::message::{Message, with_text};
@@ -78,7 +79,9 @@ pub struct State {
     pub changed: Vec<ListKind>,
     /// calls in the background whose question is not answered
     pub parked: HashMap<Uuid, Call>,
-    /// polls of jobs that wait, by the client's id
+    /// clients that left a call, by the name of their request
+    pub away: HashMap<Id, Away>,
+    /// polls of jobs that wait, by the name of their request
     pub waits: HashMap<Id, Waiting>,
     /// policies by tool, so that globs are matched once
     pub policies: HashMap<Arc<str>, Arc<ToolPolicy>>,
@@ -136,6 +139,7 @@ impl Session {
                 settings: Settings::default(),
                 changed: Vec::new(),
                 parked: HashMap::new(),
+                away: HashMap::new(),
                 waits: HashMap::new(),
                 policies: HashMap::new(),
                 lanes: HashMap::new(),

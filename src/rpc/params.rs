@@ -10,6 +10,8 @@ use super::splice::ANSWER_WITHIN;
 /// Members of modern requests' `_meta` (2026-07-28).
 const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Parsed `params`; empty where there are none, or where they are no object.
 #[derive(Default)]
@@ -51,6 +53,16 @@ impl<'a> Params<'a> {
         self.meta.get(CLIENT_INFO)
     }
 
+    /// The raw `clientCapabilities` of a modern request.
+    pub fn client_capabilities(&self) -> Option<&'a str> {
+        self.meta.get(CLIENT_CAPABILITIES)
+    }
+
+    /// Whether a modern request asks for log messages.
+    pub fn wants_logs(&self) -> bool {
+        self.meta.get(LOG_LEVEL).is_some()
+    }
+
     /// Whether the caller asks for a budget of its own.
     pub fn has_wish(&self) -> bool {
         self.meta.get(ANSWER_WITHIN).is_some()
@@ -70,7 +82,7 @@ pub fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
     serde_json::json!({
         PROTOCOL_VERSION: protocol,
         CLIENT_INFO: { "name": name, "version": version },
-        "io.modelcontextprotocol/clientCapabilities": {},
+        CLIENT_CAPABILITIES: {},
     })
     .to_string()
 }

@@ -3,6 +3,7 @@
 pub mod child;
 pub mod process;
 pub mod reaper;
+pub mod server;
 pub mod supervisor;
 
 use std::pin::Pin;

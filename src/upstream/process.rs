@@ -37,6 +37,21 @@ pub struct SpawnError {
     source: io::Error,
 }
 
+/// Whether the command's program is there.
+///
+/// # Errors
+/// The one that a start would end with.
+pub fn find(command: &config::Command, inherited: &Environment) -> Result<(), SpawnError> {
+    let path = path_of(command, inherited);
+    let directory = command.cwd.clone().or_else(|| std::env::current_dir().ok());
+    let found = which::which_in(&command.program, Some(&path), directory.unwrap_or_default());
+    found.map(drop).map_err(|error| SpawnError {
+        program: command.program.clone(),
+        path,
+        source: io::Error::new(io::ErrorKind::NotFound, error),
+    })
+}
+
 impl Process {
     /// Starts the server's command in a group of its own. `inherited` is our environment; names
     /// that begin with `UNHURRY_` are not handed on (CONTRACT §2).

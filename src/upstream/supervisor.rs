@@ -17,13 +17,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::config::Command;
-use crate::logging::Stderr;
 use crate::rpc::outbox::Outbox;
 
 use super::child::{Life, TAIL};
-use super::process::{Environment, Process};
+use super::process::Process;
 use super::reaper::Reaper;
+use super::server::{Launch, Server};
 use super::{End, Events, Headers, StartError, Way};
 
 /// A server that lived so long was no failure.
@@ -48,22 +47,6 @@ pub enum Delivery {
 /// Why the server can't take a message now: one sentence.
 #[derive(Debug)]
 pub struct Unavailable(pub String);
-
-/// How a server is reached.
-#[derive(Clone)]
-pub enum Server {
-    /// a process of our own
-    Command(Launch),
-}
-
-/// What it takes to start a process.
-#[derive(Clone)]
-pub struct Launch {
-    pub command: Command,
-    pub environment: Environment,
-    /// where its stderr goes
-    pub stderr: Stderr,
-}
 
 /// One server, started as often as needed.
 pub struct Supervisor {
@@ -232,7 +215,15 @@ impl Supervisor {
 
     /// The server said something that is JSON-RPC.
     pub fn heard(&self) {
-        self.heard.store(true, Ordering::Relaxed);
+        if !self.heard.swap(true, Ordering::Relaxed) {
+            self.note(true);
+        }
+    }
+
+    fn note(&self, works: bool) {
+        match &self.server {
+            Server::Command(launch) => launch.note(works),
+        }
     }
 
     pub fn is_starting(&self) -> bool {
@@ -326,7 +317,11 @@ impl Supervisor {
                 State::Down { .. } | State::Stopped => return,
             };
             let well = self.healthy.load(Ordering::Relaxed) || link.started.elapsed() > SETTLED;
-            let never_up = link.first && !self.heard.load(Ordering::Relaxed);
+            let heard = self.heard.load(Ordering::Relaxed);
+            let never_up = link.first && !heard;
+            if !heard {
+                self.note(false);
+            }
             let failures = if well { 0 } else { failures + 1 };
             *state = down(failures, cause.clone());
             End { cause, never_up, during_start }

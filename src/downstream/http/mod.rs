@@ -7,6 +7,7 @@
 pub mod body;
 pub mod event_stream;
 pub mod exchange;
+pub mod guard;
 
 pub mod listener;
 pub mod streams;

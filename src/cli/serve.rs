@@ -1,0 +1,99 @@
+//! `unhurry serve`: the sidecar, Streamable HTTP on the client's side.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::downstream::http::listener::listen;
+use crate::relay::session::Shared;
+use crate::sidecar::endpoint::{PATH, Sidecar};
+use crate::sidecar::principal::Principals;
+use crate::sidecar::sessions::Sessions;
+
+use super::run::shutdown_signal;
+use super::{Context, USAGE};
+
+/// How long the last answers have to leave.
+const FLUSH: Duration = Duration::from_secs(1);
+/// So many descriptors are asked for: each client is one, and each of its calls may be another.
+#[cfg(unix)]
+const DESCRIPTORS: u64 = 65_536;
+
+/// Serves until a signal comes. Returns the exit code.
+pub async fn serve(context: Context) -> u8 {
+    let address = context.config.server.listen;
+    let bound = TcpListener::bind(address).await;
+    let (listener, address) = match bound.and_then(|l| l.local_addr().map(|a| (l, a))) {
+        Ok(bound) => bound,
+        Err(error) => {
+            eprintln!("unhurry: cannot listen on {address} (server.listen): {error}");
+            return USAGE;
+        }
+    };
+    if let Err(error) = raise_descriptor_limit() {
+        warn!("the limit on open files stays as it is: {error}");
+    }
+    let server = context.server();
+    let Context { config, .. } = context;
+    let config = Arc::new(config);
+    let shared = Shared::new(config.clone());
+    let registry = shared.registry.clone();
+    let sessions = Sessions::new(shared, server.clone(), config.remote().is_none());
+    let principals = Principals::new(&config.server);
+    let sidecar = Sidecar { config: config.clone(), sessions: sessions.clone(), principals, server };
+
+    info!("listening on http://{address}{PATH}");
+    warn_if_open(&config, address);
+    let mut tasks = JoinSet::new();
+    let sweeper = sessions.clone();
+    tasks.spawn(async move { sweeper.sweep().await });
+    tasks.spawn(async move { registry.sweep().await });
+    let (ending, ended) = watch::channel(false);
+    let mut connections = tokio::spawn(listen(listener, Arc::new(sidecar), ended));
+
+    shutdown_signal().await;
+    info!("ending: what runs has {:?} (server.drain_timeout)", config.server.drain_timeout);
+    let _ = ending.send(true);
+    tokio::select! {
+        () = sessions.drain(config.server.drain_timeout) => {}
+        () = shutdown_signal() => sessions.drain(Duration::ZERO).await,
+    }
+    if timeout(FLUSH, &mut connections).await.is_err() {
+        connections.abort();
+    }
+    0
+}
+
+/// Whoever reaches the address may call every tool.
+fn warn_if_open(config: &Config, address: SocketAddr) {
+    if !address.ip().is_loopback() && config.server.token.is_none() {
+        warn!(
+            "{address} is not a loopback address and server.token is not set: anybody who reaches \
+             it may call the server's tools"
+        );
+    }
+}
+
+#[cfg(unix)]
+fn raise_descriptor_limit() -> io::Result<()> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let wanted = hard.min(DESCRIPTORS);
+    if soft < wanted {
+        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn raise_descriptor_limit() -> io::Result<()> {
+    Ok(())
+}

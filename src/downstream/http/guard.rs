@@ -1,0 +1,61 @@
+//! Who may ask at all: `Host`, `Origin` and the sidecar's own token (CONTRACT §10).
+//!
+//! A page that a browser has loaded from elsewhere must reach neither the server nor its jobs, be
+//! it by its own name (`Origin`) or by one that it made point here (`Host`).
+
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue};
+
+use crate::config::{Server, Token};
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("this Host is not let in; name it in server.allowed_hosts")]
+    Host,
+    #[error("this Origin is not let in; name it in server.allowed_origins")]
+    Origin,
+    #[error("a bearer token is needed (server.token)")]
+    Token,
+}
+
+/// Checks a request before anything of it is used.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub fn check(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !is_allowed_host(server, host) {
+        return Err(Refusal::Host);
+    }
+    if !headers.get_all(ORIGIN).iter().all(|origin| is_allowed_origin(server, origin, host)) {
+        return Err(Refusal::Origin);
+    }
+    match &server.token {
+        Some(token) if !bears(headers, token) => Err(Refusal::Token),
+        _ => Ok(()),
+    }
+}
+
+fn is_allowed_host(server: &Server, host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let same = |allowed: &String| {
+        allowed == "*" || allowed.eq_ignore_ascii_case(authority.host()) || allowed.eq_ignore_ascii_case(host)
+    };
+    server.allowed_hosts.iter().any(same)
+}
+
+/// A page of our own address is no foreigner: its name was let in as `Host`.
+fn is_allowed_origin(server: &Server, origin: &HeaderValue, host: &str) -> bool {
+    let Ok(origin) = origin.to_str() else { return false };
+    let own = origin.split_once("://").is_some_and(|(_, own)| own.eq_ignore_ascii_case(host));
+    let same = |allowed: &String| allowed == "*" || allowed.eq_ignore_ascii_case(origin);
+    own || server.allowed_origins.iter().any(same)
+}
+
+fn bears(headers: &HeaderMap, token: &Token) -> bool {
+    let Some(value) = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes) else { return false };
+    let Some((scheme, given)) = value.split_at_checked("Bearer ".len()) else { return false };
+    scheme.eq_ignore_ascii_case(b"Bearer ") && token.is(given.trim_ascii())
+}

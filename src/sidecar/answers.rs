@@ -1,0 +1,97 @@
+//! HTTP responses of our own.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+
+use crate::downstream::http::body::Body;
+use crate::rpc::message::quoted;
+
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// JSON-RPC error codes of responses that are no answer to a call.
+pub const PARSE_ERROR: i32 = rmcp::model::ErrorCode::PARSE_ERROR.0;
+pub const INVALID_REQUEST: i32 = rmcp::model::ErrorCode::INVALID_REQUEST.0;
+pub const INVALID_PARAMS: i32 = rmcp::model::ErrorCode::INVALID_PARAMS.0;
+pub const HEADER_MISMATCH: i32 = -32020;
+pub const UNSUPPORTED_VERSION: i32 = -32022;
+/// What MCP's own servers say of an unknown session.
+pub const NO_SESSION: i32 = -32001;
+/// What they say of any other refusal in the legacy era.
+pub const REFUSED: i32 = -32000;
+
+/// A response without a body.
+pub fn empty(status: StatusCode) -> Response<Body> {
+    with(status, Body::Whole(Bytes::new()))
+}
+
+pub fn text(status: StatusCode, text: &'static str) -> Response<Body> {
+    with(status, Body::Whole(Bytes::from_static(text.as_bytes())))
+}
+
+/// A response with a JSON body.
+pub fn json(status: StatusCode, body: Bytes) -> Response<Body> {
+    let mut response = with(status, Body::Whole(body));
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
+
+/// A stream of events. Intermediaries are asked not to gather it (MCP 2026-07-28).
+pub fn events(body: Body) -> Response<Body> {
+    let mut response = with(StatusCode::OK, body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENTS);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// A refusal with its reason. `id`: of the request, raw JSON, where it is known.
+pub fn error(status: StatusCode, id: Option<&str>, code: i32, message: &str) -> Response<Body> {
+    error_with(status, id, code, message, None)
+}
+
+/// The same with `data`, raw JSON.
+pub fn error_with(
+    status: StatusCode,
+    id: Option<&str>,
+    code: i32,
+    message: &str,
+    data: Option<&str>,
+) -> Response<Body> {
+    let id = id.map(|id| format!(r#","id":{id}"#)).unwrap_or_default();
+    let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+    let message = quoted(message);
+    let body =
+        format!(r#"{{"jsonrpc":"2.0"{id},"error":{{"code":{code},"message":{message}{data}}}}}"#);
+    json(status, body.into())
+}
+
+/// The method can't be used here.
+pub fn not_allowed(allow: &'static str) -> Response<Body> {
+    let message = format!("this method is not allowed here; allowed: {allow}");
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, None, REFUSED, &message);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// The sidecar's own token is missing or wrong.
+pub fn unauthorized(message: &str) -> Response<Body> {
+    let mut response = error(StatusCode::UNAUTHORIZED, None, REFUSED, message);
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+/// There is no room now.
+pub fn unavailable(id: Option<&str>, message: &str) -> Response<Body> {
+    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, id, REFUSED, message);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("10"));
+    response
+}
+
+fn with(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+}

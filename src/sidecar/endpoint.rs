@@ -1,0 +1,116 @@
+//! One HTTP request: which page it is for, whether its sender is let in, and what it is.
+
+use std::sync::Arc;
+
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use tracing::debug;
+
+use crate::config::Config;
+use crate::downstream::http::body::Body;
+use crate::downstream::http::guard::{self, Refusal};
+use crate::downstream::http::listener::Endpoint;
+
+use crate::upstream::server::Server;
+
+use super::answers::{empty, error, not_allowed, text, unauthorized, REFUSED};
+use super::principal::Principals;
+use super::sessions::Sessions;
+
+/// Where MCP is spoken.
+pub const PATH: &str = "/mcp";
+/// Where a server says how to get a token for it (RFC 9728).
+const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
+
+/// The sidecar, as far as one request is concerned.
+pub struct Sidecar {
+    pub config: Arc<Config>,
+    pub sessions: Arc<Sessions>,
+    pub principals: Principals,
+    pub server: Server,
+}
+
+impl Endpoint for Sidecar {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path();
+        match path {
+            "/healthz" => return text(StatusCode::OK, "ok\n"),
+            "/readyz" => return self.readiness().await,
+            _ => {}
+        }
+        if let Err(refusal) = guard::check(&self.config.server, request.headers()) {
+            return refused(refusal);
+        }
+        let is_metadata = path.starts_with(RESOURCE_METADATA);
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        let mut response = match path.trim_end_matches('/') {
+            PATH => self.mcp(request).await,
+            _ if is_metadata => self.resource_metadata(&request).await,
+            _ => text(StatusCode::NOT_FOUND, "not found: MCP is at /mcp\n"),
+        };
+        if let Some(origin) = origin {
+            let_read(response.headers_mut(), origin);
+        }
+        response
+    }
+}
+
+impl Sidecar {
+    async fn mcp(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        match *request.method() {
+            Method::POST => self.post(request).await,
+            Method::GET => self.get(&request),
+            Method::DELETE => self.delete(&request),
+            Method::OPTIONS => preflight(),
+            _ => not_allowed("POST, GET, DELETE, OPTIONS"),
+        }
+    }
+
+    /// 503 until calls can be served (CONTRACT §2). Why is for the log, since anybody may ask.
+    async fn readiness(&self) -> Response<Body> {
+        match self.server.ready().await {
+            Ok(()) => text(StatusCode::OK, "ready\n"),
+            Err(cause) => {
+                debug!("not ready: {cause}");
+                text(StatusCode::SERVICE_UNAVAILABLE, "the server can't be reached\n")
+            }
+        }
+    }
+
+    /// The documents by which a client finds out where to get a token are the server's own, where
+    /// the token that it gets there is handed on.
+    async fn resource_metadata(&self, request: &Request<Incoming>) -> Response<Body> {
+        match self.config.remote().filter(|_| self.config.forwards_authorization()) {
+            Some(_) => text(StatusCode::NOT_FOUND, request.uri().path().len().to_string().leak()),
+            None => text(StatusCode::NOT_FOUND, "not found\n"),
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> Response<Body> {
+    let message = refusal.to_string();
+    match refusal {
+        Refusal::Token => unauthorized(&message),
+        Refusal::Host | Refusal::Origin => error(StatusCode::FORBIDDEN, None, REFUSED, &message),
+    }
+}
+
+/// What a browser asks before it sends what it would not send by itself.
+fn preflight() -> Response<Body> {
+    let mut response = empty(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    let methods = HeaderValue::from_static("POST, GET, DELETE");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("3600"));
+    response
+}
+
+/// A page whose Origin was let in may read the answer.
+fn let_read(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+}

@@ -1,0 +1,237 @@
+//! 2025-03-26 to 2025-11-25: sessions, each with the stream of its GET (PROTOCOL §6.2).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use smallvec::SmallVec;
+
+use crate::downstream::http::body::Body;
+use crate::downstream::http::event_stream::EventStream;
+use crate::downstream::http::exchange::Exchange;
+use crate::downstream::reply::Reply;
+use crate::relay::message::Message;
+use crate::relay::pending::Asker;
+use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::object::elements;
+
+use super::answers::{
+    INVALID_REQUEST, NO_SESSION, PARSE_ERROR, REFUSED, empty, error, events, not_allowed,
+    unavailable,
+};
+use super::endpoint::Sidecar;
+use super::post::{PROTOCOL_VERSION, SESSION_ID, Takes, respond, takes_events};
+use super::sessions::{Legacy, NoSession};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The revisions that a session may be on.
+const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+impl Sidecar {
+    /// One message of a legacy client.
+    pub(super) async fn legacy(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        message: &Message<'_>,
+    ) -> Response<Body> {
+        let kind = message.envelope.kind();
+        if kind == Kind::Request && message.envelope.method_name() == "initialize" {
+            return self.initialize(headers, takes, message).await;
+        }
+        let legacy = match self.session_of(headers) {
+            Ok(legacy) => legacy,
+            Err(refusal) => return refusal,
+        };
+        let forwarded = self.forwarded(headers, false);
+        let key = message.envelope.id.and_then(Id::parse).filter(|_| kind == Kind::Request);
+        let Some(key) = key else {
+            let nowhere = Reply::Http(legacy.streams.stand().clone());
+            legacy.session.client_message(message, nowhere, &forwarded);
+            return empty(StatusCode::ACCEPTED);
+        };
+        let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
+        let reading = exchange.read();
+        let reply = Reply::Http(exchange);
+        let id = message.id().into();
+        let asker = Asker { key, id, reply, headers: forwarded };
+        legacy.session.client_request(message, &message.envelope.method_name(), asker);
+        respond(reading, takes).await
+    }
+
+    /// Begins a session. A stale session id that comes with it says nothing.
+    async fn initialize(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        message: &Message<'_>,
+    ) -> Response<Body> {
+        let id = message.id();
+        let Some(key) = Id::parse(id) else {
+            let problem = "the id must be a string or a number";
+            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);
+        };
+        let legacy = match self.sessions.begin(self.principals.of(headers)) {
+            Ok(legacy) => legacy,
+            Err(problem) => return no_session(&problem, id),
+        };
+        let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
+        let reading = exchange.read();
+        let reply = Reply::Http(exchange);
+        let asker = Asker { key, id: id.into(), reply, headers: self.forwarded(headers, false) };
+        // Unless the handshake succeeds there is no session.
+        let begun = Begun { sidecar: self, legacy: Some(legacy.clone()) };
+        legacy.session.client_request(message, "initialize", asker);
+        let mut response = respond(reading, takes).await;
+        if begun.keep_if_greeted(&response)
+            && let Ok(id) = HeaderValue::from_str(&legacy.id)
+        {
+            response.headers_mut().insert(SESSION_ID, id);
+        }
+        response
+    }
+
+    /// The caller's session that the headers name.
+    fn session_of(&self, headers: &HeaderMap) -> Result<Arc<Legacy>, Response<Body>> {
+        let Some(id) = headers.get(SESSION_ID) else {
+            let message = "Mcp-Session-Id is missing: begin with initialize";
+            return Err(error(StatusCode::BAD_REQUEST, None, REFUSED, message));
+        };
+        if let Some(version) = headers.get(PROTOCOL_VERSION)
+            && !VERSIONS.iter().any(|known| version == known)
+        {
+            let message = format!("MCP-Protocol-Version must be one of {}", VERSIONS.join(", "));
+            return Err(error(StatusCode::BAD_REQUEST, None, REFUSED, &message));
+        }
+        let principal = self.principals.of(headers);
+        let found = id.to_str().ok().and_then(|id| self.sessions.find(id, &principal));
+        found.ok_or_else(|| {
+            let message = "no such session: begin a new one with initialize";
+            error(StatusCode::NOT_FOUND, None, NO_SESSION, message)
+        })
+    }
+
+    /// An array of messages, which 2025-03-26 alone allows.
+    pub(super) async fn legacy_batch(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        body: &Bytes,
+        text: &str,
+    ) -> Response<Body> {
+        let refused = |code, problem| error(StatusCode::BAD_REQUEST, None, code, problem);
+        let Some(elements) = elements(text) else {
+            return refused(PARSE_ERROR, "the body is no JSON");
+        };
+        let legacy = match self.session_of(headers) {
+            Ok(legacy) => legacy,
+            Err(refusal) => return refusal,
+        };
+        if !legacy.session.takes_batches() {
+            return refused(INVALID_REQUEST, "arrays of messages are legal under 2025-03-26 alone");
+        }
+        if elements.is_empty() {
+            return refused(INVALID_REQUEST, "the array is empty");
+        }
+        let keys: SmallVec<[Id; 1]> = elements.iter().filter_map(|text| request_id(text)).collect();
+        let exchange = legacy.streams.open(keys, takes.stream);
+        let reading = exchange.read();
+        let forwarded = self.forwarded(headers, false);
+        legacy.session.client_batch(body, text, &Reply::Http(exchange), &forwarded);
+        respond(reading, takes).await
+    }
+
+    /// The standing stream, or one that broke and is resumed.
+    pub(super) fn get(&self, request: &Request<Incoming>) -> Response<Body> {
+        let headers = request.headers();
+        if !headers.contains_key(SESSION_ID) {
+            return not_allowed("POST");
+        }
+        if !takes_events(headers) {
+            let message = "Accept must name text/event-stream";
+            return error(StatusCode::NOT_ACCEPTABLE, None, REFUSED, message);
+        }
+        let legacy = match self.session_of(headers) {
+            Ok(legacy) => legacy,
+            Err(refusal) => return refusal,
+        };
+        match headers.get(LAST_EVENT_ID) {
+            None => stream(legacy.streams.stand(), Vec::new()),
+            Some(event) => resume(&legacy, event),
+        }
+    }
+
+    pub(super) fn delete(&self, request: &Request<Incoming>) -> Response<Body> {
+        if !request.headers().contains_key(SESSION_ID) {
+            return not_allowed("POST");
+        }
+        match self.session_of(request.headers()) {
+            Ok(legacy) => {
+                self.sessions.retire(&legacy);
+                empty(StatusCode::NO_CONTENT)
+            }
+            Err(refusal) => refusal,
+        }
+    }
+}
+
+/// A session that is not one yet.
+struct Begun<'a> {
+    sidecar: &'a Sidecar,
+    legacy: Option<Arc<Legacy>>,
+}
+
+impl Begun<'_> {
+    fn keep_if_greeted(mut self, response: &Response<Body>) -> bool {
+        let greeted = match response.body() {
+            Body::Whole(answer) => {
+                let text = std::str::from_utf8(answer).unwrap_or_default();
+                Envelope::parse(text).is_ok_and(|envelope| envelope.result.is_some())
+            }
+            // The answer is not there yet.
+            Body::Events(_) => true,
+        };
+        if greeted {
+            self.legacy = None;
+        }
+        greeted
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if let Some(legacy) = &self.legacy {
+            self.sidecar.sessions.retire(legacy);
+        }
+    }
+}
+
+fn resume(legacy: &Legacy, event: &HeaderValue) -> Response<Body> {
+    let Some((exchange, number)) = event.to_str().ok().and_then(|id| legacy.streams.find(id)) else {
+        let message = "no stream of this session has an event of this id";
+        return error(StatusCode::NOT_FOUND, None, REFUSED, message);
+    };
+    let missed = exchange.sent_after(number);
+    let response = stream(&exchange, missed);
+    if !exchange.has_ended() {
+        let key = exchange.terms.keys.first().cloned();
+        key.iter().for_each(|key| legacy.session.came_back(key, &exchange));
+    }
+    response
+}
+
+fn stream(exchange: &Arc<Exchange>, missed: Vec<(String, Bytes)>) -> Response<Body> {
+    let mut stream = EventStream::new(exchange.read(), true);
+    stream.replay(missed);
+    events(Body::Events(Box::new(stream)))
+}
+
+fn request_id(text: &str) -> Option<Id> {
+    let envelope = Envelope::parse(text).ok()?;
+    envelope.id.filter(|_| envelope.kind() == Kind::Request).and_then(Id::parse)
+}
+
+pub(super) fn no_session(problem: &NoSession, id: &str) -> Response<Body> {
+    unavailable(Some(id), &problem.to_string())
+}

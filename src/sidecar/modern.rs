@@ -1,0 +1,189 @@
+//! 2026-07-28: every request by itself, with headers that say what its body says (PROTOCOL §6.3).
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Response, StatusCode};
+
+use crate::downstream::http::body::Body;
+use crate::downstream::reply::Reply;
+use crate::relay::message::Message;
+use crate::relay::pending::Asker;
+use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::object::Members;
+use crate::rpc::params::Params;
+
+use super::answers::{
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error,
+    error_with,
+};
+use super::endpoint::Sidecar;
+use super::legacy::no_session;
+use super::post::{PROTOCOL_VERSION, Takes, respond};
+
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The first revision without a handshake.
+const FIRST: &str = "2026-07-28";
+/// Errors are no longer than this; what is longer is not looked into.
+const ERROR: usize = 64 << 10;
+
+/// Whether a message is to be served without a session: it says so itself, or its header does.
+pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
+    let named = || headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= FIRST.as_bytes());
+    params.protocol_version().is_some() || named()
+}
+
+/// The HTTP status that goes with an answer (PROTOCOL §1.2).
+pub fn status_of(answer: &Bytes) -> StatusCode {
+    let code = || {
+        let text = std::str::from_utf8(answer).ok()?;
+        let error = Envelope::parse(text).ok()?.error?;
+        Members::parse(error)?.get("code")?.parse::<i64>().ok()
+    };
+    match (answer.len() < ERROR).then(code).flatten() {
+        Some(-32601) => StatusCode::NOT_FOUND,
+        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+impl Sidecar {
+    /// One message of a modern client.
+    pub(super) async fn modern(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        message: &Message<'_>,
+        params: &Params<'_>,
+    ) -> Response<Body> {
+        match message.envelope.kind() {
+            Kind::Request => self.modern_request(headers, takes, message, params).await,
+            // No notification of a client is defined over HTTP; to cancel, it closes the stream.
+            Kind::Notification => empty(StatusCode::ACCEPTED),
+            Kind::Response | Kind::Unknown => {
+                let problem = "a response can't be sent: the server asks nothing (2026-07-28)";
+                error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem)
+            }
+        }
+    }
+
+    async fn modern_request(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        message: &Message<'_>,
+        params: &Params<'_>,
+    ) -> Response<Body> {
+        let id = message.id();
+        if Id::parse(id).is_none() {
+            let problem = "the id must be a string or a number";
+            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);
+        }
+        let method = message.envelope.method_name();
+        let checked = check_meta(params)
+            .and_then(|version| check_version(headers, &version))
+            .and_then(|()| check_named(headers, &method, params));
+        if let Err(Problem { code, text }) = checked {
+            return error(StatusCode::BAD_REQUEST, Some(id), code, &text);
+        }
+        if let Some(refusal) = self.unknown_version(params, id) {
+            return refusal;
+        }
+        let shared = match self.sessions.shared_by(&self.principals.of(headers)) {
+            Ok(shared) => shared,
+            Err(problem) => return no_session(&problem, id),
+        };
+        let (key, exchange) = shared.open(takes.stream, params.wants_logs());
+        let reading = exchange.read();
+        let (reply, headers) = (Reply::Http(exchange), self.forwarded(headers, true));
+        let asker = Asker { key, id: id.into(), reply, headers };
+        shared.session.client_request(message, &method, asker);
+        respond(reading, takes).await
+    }
+
+    /// A server behind HTTP judges versions itself. A child may have been told one long ago, and
+    /// may look at none since: what can be no version is refused for it.
+    fn unknown_version(&self, params: &Params, id: &str) -> Option<Response<Body>> {
+        let version = params.protocol_version()?;
+        if self.config.remote().is_some() || is_date(&version) {
+            return None;
+        }
+        let requested = crate::rpc::message::quoted(&version);
+        let data = format!(r#"{{"supported":["{FIRST}"],"requested":{requested}}}"#);
+        let text = format!("unsupported protocol version: {version}");
+        let (status, code) = (StatusCode::BAD_REQUEST, UNSUPPORTED_VERSION);
+        Some(error_with(status, Some(id), code, &text, Some(&data)))
+    }
+}
+
+/// Versions are dates.
+fn is_date(version: &str) -> bool {
+    let shape = "0000-00-00".bytes();
+    version.len() == shape.len()
+        && version.bytes().zip(shape).all(|(byte, form)| match form {
+            b'0' => byte.is_ascii_digit(),
+            form => byte == form,
+        })
+}
+
+fn decode(value: &http::HeaderValue) -> Option<Cow<'_, str>> {
+    value.to_str().ok().map(Cow::Borrowed)
+}
+
+/// What is wrong with a request.
+struct Problem {
+    code: i32,
+    text: String,
+}
+
+fn mismatch<T>(text: String) -> Result<T, Problem> {
+    Err(Problem { code: HEADER_MISMATCH, text })
+}
+
+/// What every request must carry; returns the version.
+fn check_meta<'a>(params: &Params<'a>) -> Result<Cow<'a, str>, Problem> {
+    let missing = |name: &str| {
+        let text = format!("params._meta must have io.modelcontextprotocol/{name}");
+        Problem { code: INVALID_PARAMS, text }
+    };
+    let version = params.protocol_version().ok_or_else(|| missing("protocolVersion"))?;
+    match params.client_capabilities() {
+        Some(capabilities) if capabilities.starts_with('{') => Ok(version),
+        _ => Err(missing("clientCapabilities")),
+    }
+}
+
+fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Problem> {
+    match headers.get(PROTOCOL_VERSION) {
+        None => mismatch("the header MCP-Protocol-Version is missing".into()),
+        Some(named) if named == version => Ok(()),
+        Some(_) => mismatch("MCP-Protocol-Version and params._meta name different versions".into()),
+    }
+}
+
+fn check_named(headers: &HeaderMap, method: &str, params: &Params) -> Result<(), Problem> {
+    must_equal(headers, &METHOD, method)?;
+    let member = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return Ok(()),
+    };
+    // Without it the request is wrong in itself, which the server will say.
+    match params.text(member) {
+        Some(name) => must_equal(headers, &NAME, &name),
+        None => Ok(()),
+    }
+}
+
+fn must_equal(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), Problem> {
+    let Some(value) = headers.get(name) else {
+        return mismatch(format!("the header {name} is missing"));
+    };
+    match decode(value) {
+        Some(value) if value == expected => Ok(()),
+        Some(_) => mismatch(format!("the header {name} differs from the body")),
+        None => mismatch(format!("the header {name} can't be decoded")),
+    }
+}

@@ -1,0 +1,216 @@
+//! A POST: its body is read, and told apart by era, request by request (PROTOCOL §1.3).
+
+use std::str::from_utf8;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use crate::downstream::http::body::Body;
+use crate::downstream::http::event_stream::EventStream;
+use crate::downstream::http::exchange::{Event, Reading};
+use crate::relay::message::Message;
+use crate::rpc::message::{Envelope, Kind};
+use crate::rpc::params::Params;
+use crate::upstream::Headers;
+
+use super::answers::{
+    EVENTS, INVALID_REQUEST, JSON, PARSE_ERROR, REFUSED, empty, error, events, json,
+};
+use super::endpoint::Sidecar;
+use super::modern;
+
+/// After so long without a word from the server a stream is opened (CONTRACT §9).
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long the next part of a body may take.
+const BODY: Duration = Duration::from_secs(60);
+
+/// Headers of MCP.
+pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// What the client takes in answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Takes {
+    pub json: bool,
+    pub stream: bool,
+}
+
+impl Takes {
+    /// From `Accept`; a client that says nothing takes JSON.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let mut takes = Takes { json: !headers.contains_key(ACCEPT), stream: false };
+        for value in headers.get_all(ACCEPT) {
+            for part in value.to_str().unwrap_or_default().split(',') {
+                match part.split(';').next().unwrap_or_default().trim() {
+                    "application/json" | "application/*" | "*/*" => takes.json = true,
+                    "text/event-stream" | "text/*" => takes.stream = true,
+                    _ => {}
+                }
+            }
+        }
+        takes
+    }
+}
+
+impl Sidecar {
+    pub(super) async fn post(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let takes = Takes::of(&parts.headers);
+        if !takes.json && !takes.stream {
+            let message = "Accept must name application/json and text/event-stream";
+            return error(StatusCode::NOT_ACCEPTABLE, None, REFUSED, message);
+        }
+        if !is_json(&parts.headers) {
+            let message = "Content-Type must be application/json";
+            return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, REFUSED, message);
+        }
+        let body = match read(&parts.headers, body, self.config.max_message).await {
+            Ok(body) => body,
+            Err(refusal) => return refusal,
+        };
+        match from_utf8(&body) {
+            Ok(text) => self.dispatch(&parts.headers, takes, &body, text).await,
+            Err(_) => {
+                // Invalid UTF-8 would kill the server's reader; it alone is replaced (§1.1).
+                let valid: Bytes = String::from_utf8_lossy(&body).into_owned().into();
+                let text = from_utf8(&valid).unwrap_or_default();
+                self.dispatch(&parts.headers, takes, &valid, text).await
+            }
+        }
+    }
+
+    async fn dispatch(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        body: &Bytes,
+        text: &str,
+    ) -> Response<Body> {
+        if text.trim_start().starts_with('[') {
+            return self.legacy_batch(headers, takes, body, text).await;
+        }
+        let message = match Envelope::parse(text) {
+            Ok(envelope) if envelope.kind() != Kind::Unknown => {
+                Message::new(body, text, envelope)
+            }
+            Ok(_) => {
+                let problem = "the body is no JSON-RPC message: neither method nor id";
+                return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);
+            }
+            Err(_) => {
+                let problem = "the body is no JSON object";
+                return error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, problem);
+            }
+        };
+        let params = Params::parse(message.envelope.params);
+        if modern::is_modern(headers, &params) {
+            self.modern(headers, takes, &message, &params).await
+        } else {
+            self.legacy(headers, takes, &message).await
+        }
+    }
+
+    /// The client's headers that go to the server (§10), and those by which it is told what the
+    /// body says (MCP 2026-07-28).
+    pub(super) fn forwarded(&self, headers: &HeaderMap, with_params: bool) -> Headers {
+        let names = self.config.remote().map(|remote| &remote.forward_headers[..]);
+        let is_wanted = |name: &HeaderName| {
+            names.is_some_and(|names| names.contains(name))
+                || (with_params && name.as_str().starts_with("mcp-param-"))
+        };
+        if !headers.keys().any(is_wanted) {
+            return None;
+        }
+        let wanted = headers.iter().filter(|(name, _)| is_wanted(name));
+        let mut forwarded = HeaderMap::new();
+        for (name, value) in wanted {
+            forwarded.append(name.clone(), value.clone());
+        }
+        Some(Arc::new(forwarded))
+    }
+}
+
+/// What goes back: the answer as it is, if it is the first thing; else a stream that ends with it.
+/// Nothing is committed before there is something, or a silence to break.
+pub(super) async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
+    let silent = match takes.stream {
+        true => timeout(SILENCE, reading.ready()).await.is_err(),
+        false => {
+            reading.ready().await;
+            false
+        }
+    };
+    if !reading.is_plain() || !takes.json {
+        return events(Body::Events(Box::new(EventStream::new(reading, silent))));
+    }
+    let modern = reading.exchange().terms.modern;
+    match reading.take_last() {
+        Some(Event::Answer(answer, status)) => {
+            let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
+            json(status.unwrap_or_else(own), answer)
+        }
+        Some(Event::Refusal(refusal)) => refusal.map(Body::Whole),
+        Some(Event::Message(_)) | None => empty(StatusCode::ACCEPTED),
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
+        return false;
+    };
+    let kind = value.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case(JSON.to_str().unwrap_or_default())
+}
+
+/// Reads a body of at most `limit` bytes.
+async fn read(
+    headers: &HeaderMap,
+    mut body: Incoming,
+    limit: usize,
+) -> Result<Bytes, Response<Body>> {
+    let too_long = || {
+        let message = format!("the body is longer than max_message ({limit} bytes)");
+        error(StatusCode::PAYLOAD_TOO_LARGE, None, REFUSED, &message)
+    };
+    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > limit) {
+        return Err(too_long());
+    }
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    loop {
+        let frame = match timeout(BODY, body.frame()).await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) => return Err(empty(StatusCode::BAD_REQUEST)),
+            Err(_) => return Err(empty(StatusCode::REQUEST_TIMEOUT)),
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + all.len() + data.len() > limit {
+            return Err(too_long());
+        }
+        // Most bodies are one part, which is taken as it is.
+        if first.is_empty() && all.is_empty() {
+            first = data;
+            continue;
+        }
+        if all.is_empty() {
+            all.reserve(length.unwrap_or(2 * first.len()).min(limit));
+            all.extend_from_slice(&std::mem::take(&mut first));
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+/// Whether the client takes streams at all, for a GET.
+pub(super) fn takes_events(headers: &HeaderMap) -> bool {
+    debug_assert_eq!(EVENTS, "text/event-stream");
+    Takes::of(headers).stream
+}
