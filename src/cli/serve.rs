@@ -48,7 +48,8 @@ pub async fn serve(context: Context) -> u8 {
     let registry = shared.registry.clone();
     let sessions = Sessions::new(shared, server.clone(), config.remote().is_none());
     let principals = Principals::new(&config.server);
-    let sidecar = Sidecar { config: config.clone(), sessions: sessions.clone(), principals, server };
+    let sidecar =
+        Sidecar { config: config.clone(), sessions: sessions.clone(), principals, server };
 
     info!("listening on http://{address}{PATH}");
     warn_if_open(&config, address);

@@ -114,7 +114,8 @@ impl Config {
 
     /// Whether clients show the server their own `Authorization` (CONTRACT §10).
     pub fn forwards_authorization(&self) -> bool {
-        self.remote().is_some_and(|remote| remote.forward_headers.contains(&http::header::AUTHORIZATION))
+        self.remote()
+            .is_some_and(|remote| remote.forward_headers.contains(&http::header::AUTHORIZATION))
     }
 
     /// Reads and checks the whole configuration. `environment` is the process's.

@@ -33,7 +33,8 @@ pub struct Lines {
     at_start: bool,
 }
 
-struct Skipped {
+/// A message above the limit, as far as it is kept.
+pub(super) struct Skipped {
     head: Bytes,
     tail: BytesMut,
     length: u64,
@@ -73,10 +74,10 @@ impl Lines {
                 self.buffer = BytesMut::new();
             }
             if let Some(skipped) = self.skipping.take() {
-                return Some(skipped.finish(line));
+                return Some(skipped.finish(&line));
             }
             if line.len() > self.limit {
-                return Some(Skipped::begin(line.freeze()).finish(BytesMut::new()));
+                return Some(Skipped::begin(line.freeze()).finish(&[]));
             }
             let line = self.trim(line.freeze());
             if !line.is_empty() {
@@ -90,7 +91,7 @@ impl Lines {
         let rest = self.buffer.split();
         self.scanned = 0;
         if let Some(skipped) = self.skipping.take() {
-            return Some(skipped.finish(rest));
+            return Some(skipped.finish(&rest));
         }
         let line = self.trim(rest.freeze());
         (!line.is_empty()).then_some(Line::Whole(line))
@@ -124,14 +125,14 @@ impl Lines {
 }
 
 impl Skipped {
-    fn begin(line: Bytes) -> Self {
+    pub(super) fn begin(line: Bytes) -> Self {
         let head = Bytes::copy_from_slice(&line[..KEPT.min(line.len())]);
         let mut skipped = Skipped { head, tail: BytesMut::new(), length: 0 };
         skipped.add(&line);
         skipped
     }
 
-    fn add(&mut self, more: &[u8]) {
+    pub(super) fn add(&mut self, more: &[u8]) {
         self.length += more.len() as u64;
         self.tail.extend_from_slice(&more[more.len().saturating_sub(KEPT)..]);
         if self.tail.len() > KEPT {
@@ -139,8 +140,8 @@ impl Skipped {
         }
     }
 
-    fn finish(mut self, rest: BytesMut) -> Line {
-        self.add(&rest);
+    pub(super) fn finish(mut self, rest: &[u8]) -> Line {
+        self.add(rest);
         Line::TooLong { head: self.head, tail: self.tail.freeze(), length: self.length }
     }
 }

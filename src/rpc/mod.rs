@@ -9,3 +9,4 @@ pub mod object;
 pub mod outbox;
 pub mod params;
 pub mod splice;
+pub mod sse;

@@ -14,7 +14,7 @@ use crate::downstream::http::listener::Endpoint;
 
 use crate::upstream::server::Server;
 
-use super::answers::{empty, error, not_allowed, text, unauthorized, REFUSED};
+use super::answers::{REFUSED, empty, error, not_allowed, text, unauthorized};
 use super::principal::Principals;
 use super::sessions::Sessions;
 
@@ -102,7 +102,8 @@ fn preflight() -> Response<Body> {
     let headers = response.headers_mut();
     let methods = HeaderValue::from_static("POST, GET, DELETE");
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
-    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
+    headers
+        .insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("3600"));
     response
 }

@@ -208,7 +208,8 @@ impl Drop for Begun<'_> {
 }
 
 fn resume(legacy: &Legacy, event: &HeaderValue) -> Response<Body> {
-    let Some((exchange, number)) = event.to_str().ok().and_then(|id| legacy.streams.find(id)) else {
+    let Some((exchange, number)) = event.to_str().ok().and_then(|id| legacy.streams.find(id))
+    else {
         let message = "no stream of this session has an event of this id";
         return error(StatusCode::NOT_FOUND, None, REFUSED, message);
     };

@@ -14,8 +14,7 @@ use crate::rpc::object::Members;
 use crate::rpc::params::Params;
 
 use super::answers::{
-    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error,
-    error_with,
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error, error_with,
 };
 use super::endpoint::Sidecar;
 use super::legacy::no_session;
@@ -30,7 +29,9 @@ const ERROR: usize = 64 << 10;
 
 /// Whether a message is to be served without a session: it says so itself, or its header does.
 pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
-    let named = || headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= FIRST.as_bytes());
+    let named = || {
+        headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= FIRST.as_bytes())
+    };
     params.protocol_version().is_some() || named()
 }
 

@@ -96,9 +96,7 @@ impl Sidecar {
             return self.legacy_batch(headers, takes, body, text).await;
         }
         let message = match Envelope::parse(text) {
-            Ok(envelope) if envelope.kind() != Kind::Unknown => {
-                Message::new(body, text, envelope)
-            }
+            Ok(envelope) if envelope.kind() != Kind::Unknown => Message::new(body, text, envelope),
             Ok(_) => {
                 let problem = "the body is no JSON-RPC message: neither method nor id";
                 return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);

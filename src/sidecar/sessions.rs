@@ -258,9 +258,8 @@ impl Sessions {
     fn end_idle(&self, limit: Duration) {
         let mut state = self.state();
         while state.tasks.try_join_next().is_some() {}
-        let is_idle = |legacy: &&Arc<Legacy>| {
-            legacy.life.idle() >= limit && !legacy.streams.in_use()
-        };
+        let is_idle =
+            |legacy: &&Arc<Legacy>| legacy.life.idle() >= limit && !legacy.streams.in_use();
         let idle: Vec<_> = state.legacy.values().filter(is_idle).cloned().collect();
         state.modern.retain(|_, modern| {
             let keep = modern.life.idle() < limit || modern.open.load(Ordering::Relaxed) > 0;

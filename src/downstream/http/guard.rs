@@ -41,7 +41,9 @@ pub fn check(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
 fn is_allowed_host(server: &Server, host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let same = |allowed: &String| {
-        allowed == "*" || allowed.eq_ignore_ascii_case(authority.host()) || allowed.eq_ignore_ascii_case(host)
+        allowed == "*"
+            || allowed.eq_ignore_ascii_case(authority.host())
+            || allowed.eq_ignore_ascii_case(host)
     };
     server.allowed_hosts.iter().any(same)
 }
