@@ -12,6 +12,9 @@ const READ: usize = 64 << 10;
 /// How much of each end of an overlong line is kept, so that its id can still be found.
 const KEPT: usize = 4 << 10;
 
+/// The mark that some writers begin UTF-8 with.
+pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
+
 /// How much is read while there is no room for it.
 const AHEAD: usize = 4 << 20;
 
@@ -115,7 +118,6 @@ impl Lines {
     }
 
     fn trim(&mut self, mut line: Bytes) -> Bytes {
-        const BOM: &[u8] = b"\xEF\xBB\xBF";
         if std::mem::take(&mut self.at_start) && line.starts_with(BOM) {
             line = line.slice(BOM.len()..);
         }
@@ -175,6 +177,49 @@ pub async fn each_line<F: Future<Output = ()>>(
     }
     while let Some(line) = lines.next_line().or_else(|| lines.last_line()) {
         on_line(line);
+    }
+}
+
+/// Gathers one message that comes in pieces, with a bound on memory.
+pub struct Gathered {
+    limit: usize,
+    first: Bytes,
+    more: BytesMut,
+    skipped: Option<Skipped>,
+}
+
+impl Gathered {
+    /// `limit`: the longest message in bytes (`max_message`).
+    pub fn new(limit: usize) -> Self {
+        Gathered { limit, first: Bytes::new(), more: BytesMut::new(), skipped: None }
+    }
+
+    /// Adds a piece. A message of one piece is not copied.
+    pub fn add(&mut self, piece: Bytes) {
+        if let Some(skipped) = &mut self.skipped {
+            skipped.add(&piece);
+        } else if self.first.is_empty() && piece.len() <= self.limit {
+            self.first = piece;
+        } else {
+            if self.more.is_empty() {
+                self.more.extend_from_slice(&self.first);
+            }
+            self.more.extend_from_slice(&piece);
+            if self.more.len() > self.limit {
+                self.skipped = Some(Skipped::begin(std::mem::take(&mut self.more).freeze()));
+            }
+        }
+    }
+
+    /// The message; `None` where there is nothing but white space.
+    pub fn finish(self) -> Option<Line> {
+        if let Some(skipped) = self.skipped {
+            return Some(skipped.finish(&[]));
+        }
+        let whole = if self.more.is_empty() { self.first } else { self.more.freeze() };
+        let whole = whole.strip_prefix(BOM).map_or(whole.clone(), |rest| whole.slice_ref(rest));
+        let line = whole.slice_ref(whole.trim_ascii());
+        (!line.is_empty()).then_some(Line::Whole(line))
     }
 }
 

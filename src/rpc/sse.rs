@@ -7,13 +7,12 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
-use super::lines::{Line, Skipped};
+use super::lines::{BOM, Line, Skipped};
 
 /// The longest line that holds no data; what is behind it is not looked at.
 const OTHER_LINE: usize = 8 << 10;
 /// From this size on a buffer is given back when it is empty.
 const HELD: usize = 64 << 10;
-const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// One event. Such as have no field that we know are passed over.
 #[derive(Debug, Default, PartialEq)]
