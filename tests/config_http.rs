@@ -174,6 +174,17 @@ fn s2_variables_set_headers_and_server() {
 }
 
 #[test]
+fn s10_the_checks_of_host_and_origin_can_be_turned_off() {
+    let text = "server = { allowed_hosts = [\"*\"], allowed_origins = [\"*\"] }\n";
+    let flags = Overrides { config_file: written("any", text), ..url("http://h/") };
+    let server = load(&flags, &[]).unwrap().server;
+    assert_eq!(
+        (server.allowed_hosts, server.allowed_origins),
+        (vec!["*".into()], vec!["*".into()])
+    );
+}
+
+#[test]
 fn s2_the_listen_flag_wins_and_is_named() {
     let flags = |listen: &str| Overrides { listen: Some(listen.into()), ..url("http://h/") };
     let variable = [("UNHURRY_SERVER__LISTEN", "127.0.0.1:1")];

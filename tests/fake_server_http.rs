@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::http::{Event, Response};
+use support::http::{Event, Response, header_tools, url_in};
 use support::{FakeHttp, HttpPeer, Peer, Setup, Transport};
 
 const REVISION: &str = "2026-07-28";
@@ -95,6 +95,25 @@ async fn the_peer_of_the_tests_speaks_http_too() {
 }
 
 #[tokio::test]
+async fn a_modern_peer_cancels_by_hanging_up() {
+    let peer = Setup::direct().served().flags(&["--modern", "--strict"]).spawn();
+    peer.become_modern("test-client", json!({}));
+    let id = peer.start("sleep", json!({"ms": 60_000})).await;
+    peer.journal_wait(|entry| entry.is_call_of("sleep")).await;
+    peer.cancel(&id, "the user").await;
+    peer.journal_wait(|entry| entry.event == "call_ended").await;
+    assert_eq!(peer.told("notifications/cancelled"), 0);
+    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+}
+
+#[tokio::test]
+async fn a_peer_is_told_when_there_is_no_answer() {
+    let peer = Peer::opened(Setup::direct().served()).await;
+    assert!(peer.call("exit", json!({})).await.is_rpc_error());
+    assert!(peer.call("echo", json!({})).await.is_rpc_error());
+}
+
+#[tokio::test]
 async fn a_cancelled_call_ends_its_stream_without_an_answer() {
     let (server, client) = opened(&[]).await;
     let mut stream = client.start("sleep", json!({"ms": 60_000})).await;
@@ -176,11 +195,14 @@ async fn every_stream_may_be_cut_after_a_time() {
 
 #[tokio::test]
 async fn a_stream_cut_without_ids_is_lost() {
-    let (server, client) = opened(&[]).await;
-    let mut stream = client.start("wait_file", until_go(&server)).await;
-    server.cut_streams().await;
-    assert_eq!(stream.event().await, None);
-    assert!(stream.was_cut);
+    let (server, client) = opened(&["--dual"]).await;
+    for _ in ["legacy", "modern"] {
+        let mut stream = client.start("wait_file", until_go(&server)).await;
+        server.cut_streams().await;
+        assert_eq!(stream.event().await, None);
+        assert!(stream.was_cut);
+        client.become_modern("test-client", json!({}));
+    }
 }
 
 #[tokio::test]
@@ -254,31 +276,41 @@ async fn subscriptions_hear_what_belongs_to_no_call() {
 }
 
 #[tokio::test]
-async fn a_strict_server_compares_headers_with_the_body() {
-    let server = FakeHttp::start(&["--dual", "--strict", "--tools", "tools.json"]);
-    let property = json!({"type": "string", "x-mcp-header": "Region"});
-    let schema = json!({"type": "object", "properties": {"text": property}});
-    let tools = json!([{"name": "echo", "inputSchema": schema}]);
-    std::fs::write(server.path("tools.json"), tools.to_string()).expect("a file in the home");
-    let client = server.client();
-    client.become_modern("test-client", json!({}));
-    let call = client.request("tools/call", json!({"name": "echo", "arguments": {"text": "é"}}));
-    for (headers, status) in [
-        (vec![("mcp-param-region", "=?base64?w6k=?=")], 200),
-        (vec![], 400),
-        (vec![("mcp-param-region", "e")], 400),
-        (vec![("mcp-param-region", "=?base64?w6k=?="), ("mcp-method", "ping")], 400),
-        (vec![("mcp-param-region", "=?base64?w6k=?="), ("mcp-name", "=?base64?ZWNobw==?=")], 200),
-        (vec![("mcp-protocol-version", "1999-01-01")], 400),
-        (vec![("accept", "application/json")], 406),
-        (vec![("content-type", "text/plain")], 415),
+async fn a_strict_server_wants_headers_that_say_what_the_body_says() {
+    let (_server, client) = modern(&["--dual", "--strict"]);
+    let call = client.request("tools/call", json!({"name": "echo"}));
+    for (header, status) in [
+        (("mcp-name", "=?base64?ZWNobw==?="), 200),
+        (("mcp-name", "other"), 400),
+        (("mcp-method", "ping"), 400),
+        (("mcp-protocol-version", "1999-01-01"), 400),
+        (("accept", "application/json"), 406),
+        (("content-type", "text/plain"), 415),
     ] {
-        assert_eq!(client.post_with(&call, &headers).await.status, status, "{headers:?}");
+        assert_eq!(client.post_with(&call, &[header]).await.status, status, "{header:?}");
     }
-    let bare = server.client();
-    let message = bare.request("tools/call", json!({"name": "echo"}));
-    let mut refused = bare.post_with(&message, &[("mcp-protocol-version", REVISION)]).await;
+    let legacy = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let mut refused = client.post_with(&legacy, &[("mcp-protocol-version", REVISION)]).await;
     assert_eq!((refused.status, refused.answer().await.error_code()), (400, -32602));
+}
+
+#[tokio::test]
+async fn a_strict_server_wants_the_arguments_that_are_mirrored() {
+    let (_server, client) = modern(&["--dual", "--strict", "--tools", header_tools()]);
+    let args = json!({"text": "é", "count": 7, "exact": true, "where": {"region": "eu"}});
+    let call = client.request("tools/call", json!({"name": "mirrored", "arguments": args}));
+    let headers = [
+        ("mcp-param-text", "=?base64?w6k=?="),
+        ("mcp-param-count", "7"),
+        ("mcp-param-exact", "true"),
+        ("mcp-param-region", "eu"),
+    ];
+    assert_eq!(client.post_with(&call, &headers).await.status, 200);
+    let mut refused = client.post_with(&call, &headers[..3]).await;
+    assert_eq!((refused.status, refused.answer().await.error_code()), (400, -32020));
+    let call = client.request("tools/call", json!({"name": "mirrored"}));
+    assert_eq!(client.post(&call).await.status, 200);
+    assert_eq!(client.post_with(&call, &headers[..1]).await.status, 400);
 }
 
 // Faults.
@@ -381,4 +413,18 @@ async fn the_old_transport_answers_all_on_one_stream() {
     assert_eq!(gone.expect("an answer").status, 404);
     drop(stream);
     server.journal_wait(|entry| entry.event == "disconnect").await;
+}
+
+// The harness.
+
+#[test]
+fn a_url_is_read_from_any_log() {
+    for line in [
+        "listening on http://127.0.0.1:4/mcp\n",
+        "INFO listening on http://127.0.0.1:4/mcp\u{1b}[0m upstream=http://127.0.0.1:5/mcp",
+        r#"{"message":"listening on http://127.0.0.1:4/mcp","level":"INFO"}"#,
+    ] {
+        assert_eq!(url_in(line).as_deref(), Some("http://127.0.0.1:4/mcp"));
+    }
+    assert_eq!(url_in("the upstream is http://127.0.0.1:5/mcp"), None);
 }

@@ -16,10 +16,11 @@ use super::value::Text;
 pub struct Server {
     /// Where clients connect.
     pub listen: SocketAddr,
-    /// The `Origin` values that are let in, besides requests without one; in lower case.
+    /// The `Origin` values that are let in, besides requests without one; in lower case. `*` lets
+    /// in every one.
     pub allowed_origins: Vec<String>,
     /// The hosts of `Host` values that are let in, in lower case; one without a port stands for
-    /// every port.
+    /// every port, `*` for every host.
     pub allowed_hosts: Vec<String>,
     /// The header that says who a caller is. Whoever wants to know asks [`Server::identity`].
     pub identity_header: HeaderName,

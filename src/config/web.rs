@@ -161,13 +161,15 @@ impl FromText for SocketAddr {
     }
 }
 
-/// What a browser sends as `Origin`, in lower case as there.
+/// What lets in every origin, or every host.
+const ANY: &str = "*";
+
+/// What a browser sends as `Origin`, in lower case as there, or [`ANY`].
 #[derive(Debug)]
 pub(super) struct Origin(pub String);
 
 impl FromText for Origin {
-    const EXPECTED: &'static str =
-        "an origin like \"https://app.example.com\": scheme, host and perhaps a port, no path";
+    const EXPECTED: &'static str = "an origin like \"https://app.example.com\" (scheme, host, perhaps a port; no path), or \"*\"";
 
     fn from_text(text: &str) -> Result<Self, String> {
         let origin = text.to_ascii_lowercase();
@@ -178,7 +180,7 @@ impl FromText for Origin {
             };
             is_host(host) && !host.as_str().contains('*') && origin == format!("{scheme}://{host}")
         };
-        if url.as_ref().is_some_and(whole) {
+        if text == ANY || url.as_ref().is_some_and(whole) {
             Ok(Origin(origin))
         } else {
             Err(format!("expected {}", Self::EXPECTED))
@@ -186,18 +188,18 @@ impl FromText for Origin {
     }
 }
 
-/// What may stand in `Host`, in lower case.
+/// What may stand in `Host`, in lower case, or [`ANY`].
 #[derive(Debug)]
 pub(super) struct Host(pub String);
 
 impl FromText for Host {
     const EXPECTED: &'static str =
-        "a host like \"mcp.example.com\", \"192.0.2.1\" or \"[::1]\", with or without a port";
+        "a host like \"mcp.example.com\" or \"[::1]\", with or without a port, or \"*\"";
 
     fn from_text(text: &str) -> Result<Self, String> {
         let host = text.to_ascii_lowercase();
         let whole = |host: Authority| is_host(&host) && !host.as_str().contains(['@', '*']);
-        if host.parse().is_ok_and(whole) {
+        if text == ANY || host.parse().is_ok_and(whole) {
             Ok(Host(host))
         } else {
             Err(format!("expected {}", Self::EXPECTED))

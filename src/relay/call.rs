@@ -29,7 +29,7 @@ use crate::upstream::Headers;
 
 use super::client::Client;
 use super::deadlines::{Due, Slot};
-use super::message::{Message, result_line};
+use super::message::{HEADER_MISMATCH, Message, error_line, result_line};
 use super::pending::name_token;
 use super::pending::{Asker, Pending, Token, What};
 use super::session::{Session, State};
@@ -113,9 +113,9 @@ impl Session {
         mut state: MutexGuard<State>,
         message: &Message,
         params: &Params,
-        asker: Asker,
+        mut asker: Asker,
     ) {
-        let received = Instant::now();
+        let received = asker.received;
         let name = params.text("name").unwrap_or_default();
         if let Some(tool) = state.catalog.ours(&name) {
             if state.catalog.must_ask() {
@@ -126,6 +126,13 @@ impl Session {
         }
         if state.catalog.must_ask() {
             self.read_catalog(&mut state);
+        }
+        if state.catalog.is_reading() && self.needs_catalog(&state.client) {
+            return state.catalog.hold_call(asker, keep(message.line));
+        }
+        if let Err(problem) = self.mirror_params(&state, &mut asker, &name, params) {
+            let line = error_line(&asker.id, HEADER_MISMATCH, &problem);
+            return self.answer(&asker, &line);
         }
         let (tool, policy) = self.policy_of(&mut state, &name);
         let budget = self.budget_of(&state, &policy, params);

@@ -10,6 +10,7 @@ use crate::jobs::handle::{Names, OwnTool};
 use crate::jobs::tools::definitions;
 use crate::rpc::message::{Id, quoted};
 use crate::rpc::object::{Members, elements};
+use crate::rpc::param_headers::Declared;
 use crate::rpc::splice::{Edits, OUTPUT_SCHEMA};
 
 use super::lists::ListKey;
@@ -22,8 +23,8 @@ const TOOLS: usize = 10_000;
 /// What is known of the server's tools.
 pub struct Catalog {
     prefix: String,
-    /// each tool by name, and whether it is marked as safe to repeat
-    tools: HashMap<String, bool>,
+    /// each tool by name
+    tools: HashMap<String, Tool>,
     /// the real names of our tools; they stay for the session
     names: Option<Arc<Names>>,
     /// pages that we read ourselves; `Some` while that goes on
@@ -31,6 +32,21 @@ pub struct Catalog {
     asked: bool,
     /// how many times we began to read the pages
     walks: u64,
+}
+
+/// What is known of a tool.
+struct Tool {
+    /// it is marked as safe to repeat
+    repeatable: bool,
+    /// the arguments that are headers too; `None` where its schema breaks the rules for them
+    declared: Option<Declared>,
+}
+
+impl Tool {
+    fn parse(tool: &Members) -> Self {
+        let schema = tool.get("inputSchema").unwrap_or_default();
+        Tool { repeatable: is_repeatable(tool), declared: Declared::parse(schema).ok() }
+    }
 }
 
 /// The pages that are being read, and what waits for them.
@@ -107,7 +123,16 @@ impl Catalog {
 
     /// Whether the server marks a tool as safe to repeat; `None` where the tool is not known.
     pub fn repeatable(&self, tool: &str) -> Option<bool> {
-        self.tools.get(tool).copied()
+        self.tools.get(tool).map(|tool| tool.repeatable)
+    }
+
+    /// The arguments of a tool that are HTTP headers too.
+    pub fn declared(&self, tool: &str) -> Option<&Declared> {
+        self.tools.get(tool)?.declared.as_ref()
+    }
+
+    fn breaks_header_rules(&self, tool: &str) -> bool {
+        self.tools.get(tool).is_some_and(|tool| tool.declared.is_none())
     }
 
     /// `true` once: the tools are not known and nobody has asked for them yet.
@@ -149,7 +174,7 @@ impl Catalog {
             let Some(tool) = Members::parse(tool) else { continue };
             let Some(name) = tool.text("name") else { continue };
             if self.tools.len() < TOOLS {
-                self.tools.insert(name.into_owned(), is_repeatable(&tool));
+                self.tools.insert(name.into_owned(), Tool::parse(&tool));
             }
         }
         members.get("nextCursor").filter(|cursor| cursor.starts_with('"'))
@@ -157,7 +182,11 @@ impl Catalog {
 
     /// The client's first page came in, and `cursor` (raw JSON) names more pages, which must be
     /// read before it can be answered. `Err`: it can go out now.
-    pub fn hold(&mut self, cursor: Option<&str>, held: Held) -> Result<Option<String>, Held> {
+    pub fn hold(
+        &mut self,
+        cursor: Option<&str>,
+        held: Box<Held>,
+    ) -> Result<Option<String>, Box<Held>> {
         if self.names.is_some() {
             return Err(held);
         }
@@ -167,7 +196,7 @@ impl Catalog {
         };
         // One walk through the pages serves all who wait for it.
         let walking = self.reading.is_some();
-        self.begin().held.push(held);
+        self.begin().held.push(*held);
         Ok((!walking).then(|| cursor.to_owned()))
     }
 
@@ -214,12 +243,13 @@ impl Catalog {
     }
 
     /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it.
-    /// `deferrable` says of a tool whether its calls may become jobs.
+    /// `deferrable` says of a tool whether its calls may become jobs; `strict`, that a tool whose
+    /// schema breaks the rules for headers must not be shown (§1.1.6).
     pub fn edit_page(
         &self,
         text: &str,
         result: &str,
-        first: bool,
+        (first, strict): (bool, bool),
         deferrable: impl Fn(&str) -> bool,
     ) -> Edits {
         let mut edits = Edits::new();
@@ -231,12 +261,15 @@ impl Catalog {
         for (index, tool) in tools.iter().enumerate() {
             let members = Members::parse(tool).unwrap_or_default();
             let name = members.text("name").unwrap_or_default();
-            if self.ours(&name).is_some() {
-                // It came after ours got that name, and no list may have one name twice.
-                warn!(
-                    tool = &*name,
-                    "hid a tool of the server that goes by the name of one of ours"
-                );
+            // It came after ours got that name, and no list may have one name twice.
+            let clashes = self.ours(&name).is_some();
+            if clashes || (strict && self.breaks_header_rules(&name)) {
+                let why = if clashes {
+                    "has the name of one of ours"
+                } else {
+                    "has an invalid x-mcp-header"
+                };
+                warn!(tool = &*name, "hid a tool of the server that {why}");
                 edits.remove_element(text, &tools, index, leading);
                 continue;
             }
@@ -280,7 +313,7 @@ mod tests {
     fn edited(list: &str) -> String {
         let mut catalog = Catalog::new("");
         catalog.note(list);
-        catalog.edit_page(list, list, false, |name| name != "never").apply(list)
+        catalog.edit_page(list, list, (false, false), |name| name != "never").apply(list)
     }
 
     #[test]
@@ -308,7 +341,7 @@ mod tests {
             let list =
                 format!(r#"{{"tools":[{own}{{"name":"job_get"}},{{"name":"job_cancel"}}]}}"#);
             catalog.note(&list);
-            let edited = catalog.edit_page(&list, &list, true, |_| true).apply(&list);
+            let edited = catalog.edit_page(&list, &list, (true, false), |_| true).apply(&list);
             let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
             let names = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]);
             assert_eq!(names.collect::<Vec<_>>(), all);

@@ -61,7 +61,7 @@ impl Session {
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Request, Some(raw)) => match Id::parse(raw) {
                 Some(key) => {
-                    let asker = Asker { key, id: raw.into(), reply, headers: headers.clone() };
+                    let asker = Asker::new(key, raw, reply, headers.clone());
                     self.client_request(message, &method, asker);
                 }
                 // An id that can't be an id: the server's to judge, and never deferred.

@@ -55,13 +55,14 @@ impl Session {
         if !key.is_first_page() {
             return self.list_out(state, key, Some(asker), message);
         }
-        match state.catalog.hold(cursor, Held { key, asker, line: keep(message.line) }) {
+        let held = Box::new(Held { key, asker, line: keep(message.line) });
+        match state.catalog.hold(cursor, held) {
             Ok(Some(cursor)) => {
                 self.bound_walk(state);
                 self.read_page(state, Some(&cursor));
             }
             Ok(None) => {}
-            Err(Held { key, asker, .. }) => self.list_out(state, key, Some(asker), message),
+            Err(held) => self.list_out(state, held.key, Some(held.asker), message),
         }
     }
 
@@ -93,7 +94,8 @@ impl Session {
                 let deferrable = |name: &str| {
                     policies.budget(&policies.tool(name), client, None, None).0 != Budget::Never
                 };
-                state.catalog.edit_page(message.text, result, key.is_first_page(), deferrable)
+                let how = (key.is_first_page(), self.makes_param_headers());
+                state.catalog.edit_page(message.text, result, how, deferrable)
             }
             _ => Edits::new(),
         };

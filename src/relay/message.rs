@@ -19,6 +19,9 @@ pub const METHOD_NOT_FOUND: i32 = rmcp::model::ErrorCode::METHOD_NOT_FOUND.0;
 pub const INVALID_REQUEST: i32 = rmcp::model::ErrorCode::INVALID_REQUEST.0;
 pub const INTERNAL_ERROR: i32 = rmcp::model::ErrorCode::INTERNAL_ERROR.0;
 
+/// A header says something else than the body (2026-07-28).
+pub const HEADER_MISMATCH: i32 = -32020;
+
 /// A message on its way through.
 pub struct Message<'a> {
     pub line: &'a Bytes,

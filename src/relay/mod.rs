@@ -24,6 +24,7 @@ pub mod lanes;
 pub mod listing;
 pub mod lists;
 pub mod message;
+pub mod mirrored;
 pub mod own;
 pub mod patience;
 pub mod pending;

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use crate::downstream::reply::Reply;
 use crate::jobs::job::Job;
@@ -34,6 +35,15 @@ pub struct Asker {
     pub reply: Reply,
     /// what goes with the request over HTTP
     pub headers: Headers,
+    /// when it arrived, from which its budget counts
+    pub received: Instant,
+}
+
+impl Asker {
+    /// Somebody who asks now. `id`: as they wrote it, raw JSON.
+    pub fn new(key: Id, id: &str, reply: Reply, headers: Headers) -> Self {
+        Asker { key, id: id.into(), reply, headers, received: Instant::now() }
+    }
 }
 
 /// A progress token in use.
@@ -249,11 +259,6 @@ impl Pendings {
                 *lost = true;
             }
         }
-    }
-
-    /// Whether any request goes by another id inside.
-    pub fn any_renamed(&self) -> bool {
-        !self.renamed.is_empty()
     }
 
     /// Whether the server knows a request by this id.

@@ -7,6 +7,7 @@ pub mod lines;
 pub mod message;
 pub mod object;
 pub mod outbox;
+pub mod param_headers;
 pub mod params;
 pub mod splice;
 pub mod sse;

@@ -143,11 +143,6 @@ impl Outbox {
         self.until(Queue::has_room).await
     }
 
-    /// The same, and `None` where there is nothing to wait for.
-    pub fn wait_for_room(&self) -> Option<impl Future<Output = ()>> {
-        (!self.has_room()).then(|| self.room())
-    }
-
     /// Waits while so much is queued that it must be answers of our own to a client that reads
     /// none of them.
     pub async fn answers_room(&self) {

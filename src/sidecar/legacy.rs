@@ -42,7 +42,7 @@ impl Sidecar {
         }
         let legacy = match self.session_of(headers) {
             Ok(legacy) => legacy,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         let forwarded = self.forwarded(headers, false);
         let key = message.envelope.id.and_then(Id::parse).filter(|_| kind == Kind::Request);
@@ -53,9 +53,7 @@ impl Sidecar {
         };
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
-        let reply = Reply::Http(exchange);
-        let id = message.id().into();
-        let asker = Asker { key, id, reply, headers: forwarded };
+        let asker = Asker::new(key, message.id(), Reply::Http(exchange), forwarded);
         legacy.session.client_request(message, &message.envelope.method_name(), asker);
         respond(reading, takes).await
     }
@@ -78,8 +76,8 @@ impl Sidecar {
         };
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
-        let reply = Reply::Http(exchange);
-        let asker = Asker { key, id: id.into(), reply, headers: self.forwarded(headers, false) };
+        let forwarded = self.forwarded(headers, false);
+        let asker = Asker::new(key, id, Reply::Http(exchange), forwarded);
         // Unless the handshake succeeds there is no session.
         let begun = Begun { sidecar: self, legacy: Some(legacy.clone()) };
         legacy.session.client_request(message, "initialize", asker);
@@ -93,22 +91,22 @@ impl Sidecar {
     }
 
     /// The caller's session that the headers name.
-    fn session_of(&self, headers: &HeaderMap) -> Result<Arc<Legacy>, Response<Body>> {
+    fn session_of(&self, headers: &HeaderMap) -> Result<Arc<Legacy>, Box<Response<Body>>> {
         let Some(id) = headers.get(SESSION_ID) else {
             let message = "Mcp-Session-Id is missing: begin with initialize";
-            return Err(error(StatusCode::BAD_REQUEST, None, REFUSED, message));
+            return Err(Box::new(error(StatusCode::BAD_REQUEST, None, REFUSED, message)));
         };
         if let Some(version) = headers.get(PROTOCOL_VERSION)
             && !VERSIONS.iter().any(|known| version == known)
         {
             let message = format!("MCP-Protocol-Version must be one of {}", VERSIONS.join(", "));
-            return Err(error(StatusCode::BAD_REQUEST, None, REFUSED, &message));
+            return Err(Box::new(error(StatusCode::BAD_REQUEST, None, REFUSED, &message)));
         }
         let principal = self.principals.of(headers);
         let found = id.to_str().ok().and_then(|id| self.sessions.find(id, &principal));
         found.ok_or_else(|| {
             let message = "no such session: begin a new one with initialize";
-            error(StatusCode::NOT_FOUND, None, NO_SESSION, message)
+            Box::new(error(StatusCode::NOT_FOUND, None, NO_SESSION, message))
         })
     }
 
@@ -126,7 +124,7 @@ impl Sidecar {
         };
         let legacy = match self.session_of(headers) {
             Ok(legacy) => legacy,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         if !legacy.session.takes_batches() {
             return refused(INVALID_REQUEST, "arrays of messages are legal under 2025-03-26 alone");
@@ -154,7 +152,7 @@ impl Sidecar {
         }
         let legacy = match self.session_of(headers) {
             Ok(legacy) => legacy,
-            Err(refusal) => return refusal,
+            Err(refusal) => return *refusal,
         };
         match headers.get(LAST_EVENT_ID) {
             None => stream(legacy.streams.stand(), Vec::new()),
@@ -171,7 +169,7 @@ impl Sidecar {
                 self.sessions.retire(&legacy);
                 empty(StatusCode::NO_CONTENT)
             }
-            Err(refusal) => refusal,
+            Err(refusal) => *refusal,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::relay::message::Message;
 use crate::relay::pending::Asker;
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::object::Members;
+use crate::rpc::param_headers::decode;
 use crate::rpc::params::Params;
 
 use super::answers::{
@@ -97,8 +98,7 @@ impl Sidecar {
         };
         let (key, exchange) = shared.open(takes.stream, params.wants_logs());
         let reading = exchange.read();
-        let (reply, headers) = (Reply::Http(exchange), self.forwarded(headers, true));
-        let asker = Asker { key, id: id.into(), reply, headers };
+        let asker = Asker::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
         shared.session.client_request(message, &method, asker);
         respond(reading, takes).await
     }
@@ -126,10 +126,6 @@ fn is_date(version: &str) -> bool {
             b'0' => byte.is_ascii_digit(),
             form => byte == form,
         })
-}
-
-fn decode(value: &http::HeaderValue) -> Option<Cow<'_, str>> {
-    value.to_str().ok().map(Cow::Borrowed)
 }
 
 /// What is wrong with a request.

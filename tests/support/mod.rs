@@ -7,6 +7,9 @@
 //! let handle = peer.call("sleep", json!({"ms": 3000, "text": "done"})).await;
 //! assert_eq!(peer.finish(handle).await.text(), "done");
 //! ```
+//!
+//! Either side may be HTTP: `Setup::proxied().served().upstream(Transport::Http)`. What is peculiar to
+//! HTTP is in `http`.
 #![allow(dead_code, unused_imports)]
 
 mod answer;

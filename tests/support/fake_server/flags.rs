@@ -105,10 +105,6 @@ pub struct Flags {
     #[arg(long, value_name = "METHOD")]
     pub unanswered: Vec<String>,
 
-    /// Asks its clients on the stream of their GET, not on that of the call.
-    #[arg(long)]
-    pub questions_apart: bool,
-
     /// Serves Streamable HTTP at this address, on `/mcp`, and prints `listening on URL`.
     #[arg(long, value_name = "ADDRESS")]
     pub http: Option<SocketAddr>,
@@ -126,6 +122,9 @@ pub struct Flags {
     /// Answers a POST with JSON; what is not the answer goes on the stream of the GET.
     #[arg(long)]
     pub json: bool,
+    /// Asks its clients on the stream of their GET, not on that of the call.
+    #[arg(long)]
+    pub questions_apart: bool,
     /// Gives events of the legacy eras ids, and starts each stream with an empty event.
     #[arg(long)]
     pub event_ids: bool,

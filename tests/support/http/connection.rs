@@ -23,6 +23,7 @@ pub async fn send(
     request: Request<Full<Bytes>>,
 ) -> Result<(Response<Incoming>, Connection), String> {
     let socket = TcpStream::connect(authority).await.map_err(|error| error.to_string())?;
+    socket.set_nodelay(true).map_err(|error| error.to_string())?;
     let handshake = http1::handshake(TokioIo::new(socket)).await;
     let (mut sender, driver) = handshake.map_err(|error| error.to_string())?;
     let connection = Connection(tokio::spawn(async move {

@@ -39,6 +39,8 @@ impl Event {
 #[derive(Default)]
 pub struct Events {
     bytes: Vec<u8>,
+    /// So many of them were searched for the end of a line: an event may be of megabytes.
+    searched: usize,
     event: Event,
 }
 
@@ -49,9 +51,7 @@ impl Events {
 
     /// The next event that is there as a whole.
     pub fn next(&mut self) -> Option<Event> {
-        while let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.bytes.drain(..=end).collect();
-            let line = String::from_utf8(line).expect("events are UTF-8");
+        while let Some(line) = self.line() {
             let line = line.trim_end_matches(['\r', '\n']);
             if let Some(comment) = line.strip_prefix(':') {
                 return Some(Event { comment: Some(comment.trim().into()), ..Event::default() });
@@ -62,5 +62,16 @@ impl Events {
             self.event.add(line);
         }
         None
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let end = memchr::memchr(b'\n', &self.bytes[self.searched..]);
+        let Some(end) = end.map(|end| self.searched + end) else {
+            self.searched = self.bytes.len();
+            return None;
+        };
+        self.searched = 0;
+        let line = self.bytes.drain(..=end).collect();
+        Some(String::from_utf8(line).expect("events are UTF-8"))
     }
 }

@@ -98,7 +98,7 @@ impl FakeHttp {
         self.control("forget", "").await;
     }
 
-    /// Breaks the connection of every stream of a session.
+    /// Breaks the connection of every stream.
     pub async fn cut_streams(&self) {
         self.control("cut", "").await;
     }
@@ -156,4 +156,10 @@ fn launch(
     BufReader::new(stdout).read_line(&mut line).expect("stdout is text");
     let url = url_in(&line).unwrap_or_else(|| panic!("it does not listen: {line:?}"));
     (child, url)
+}
+
+/// A file for `--tools`: `mirrored`, whose arguments go into headers too, `plain`, and tools whose
+/// `x-mcp-header` breaks a rule; their names begin with `bad_`.
+pub fn header_tools() -> &'static str {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/header_tools.json")
 }

@@ -18,7 +18,8 @@ mod pump;
 mod response;
 
 pub use events::Event;
-pub use fake_http::{FakeHttp, Transport};
+pub use fake_http::{FakeHttp, Transport, header_tools};
 pub use peer::HttpPeer;
+pub use pump::url_in;
 pub(super) use pump::{Listening, pump};
 pub use response::Response;

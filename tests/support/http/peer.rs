@@ -114,6 +114,12 @@ impl HttpPeer {
         self.send("POST", &list(&self.headers_of(message), more), message).await
     }
 
+    /// Posts a message, however long its answer takes to begin.
+    pub async fn try_post(&self, message: &str) -> Result<Response, String> {
+        let headers = self.headers_of(message);
+        self.try_send("POST", &self.path, &list(&headers, &[]), message).await
+    }
+
     /// Posts a message, with the headers that its era asks for.
     pub async fn post(&self, message: &str) -> Response {
         self.post_with(message, &[]).await

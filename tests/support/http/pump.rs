@@ -1,13 +1,16 @@
 //! Streamable HTTP under a `Peer`: every line that it sends is posted, every message that comes on
 //! whatever stream is a line that it reads.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::task::AbortHandle;
 
 use super::{HttpPeer, Response};
-use crate::support::json::{member, messages, string};
+use crate::support::json::{member, messages, path, string};
 use crate::support::peer::{Sink, Source};
 use crate::support::transcript::Transcript;
 use crate::support::{Answer, Line};
@@ -37,7 +40,7 @@ pub fn url_in(line: &str) -> Option<String> {
 /// The two ways of a peer to what listens.
 pub fn pump(listening: Listening) -> (Sink, Source) {
     let ((to, from_peer), (to_peer, from)) = (duplex(ROOM), duplex(ROOM));
-    let (sender, mut lines) = unbounded_channel::<String>();
+    let (out, mut lines) = unbounded_channel::<String>();
     tokio::spawn(async move {
         let mut to_peer = to_peer;
         while let Some(line) = lines.recv().await {
@@ -48,68 +51,108 @@ pub fn pump(listening: Listening) -> (Sink, Source) {
     });
     tokio::spawn(async move {
         if let Some(url) = listening.url().await {
-            post_all(Arc::new(HttpPeer::at(&url)), from_peer, sender).await;
+            let (http, modern) = (HttpPeer::at(&url), Mutex::default());
+            post_all(Arc::new(Pump { http, out, modern }), from_peer).await;
         }
     });
     (Box::new(to), Box::new(from))
 }
 
+/// A client at work.
+struct Pump {
+    http: HttpPeer,
+    out: UnboundedSender<String>,
+    /// The modern requests under way by raw id.
+    modern: Mutex<HashMap<String, AbortHandle>>,
+}
+
 /// Posts in order. Only requests are not waited for; an `initialize` is, as the session comes with it.
-async fn post_all(http: Arc<HttpPeer>, lines: DuplexStream, out: UnboundedSender<String>) {
+async fn post_all(pump: Arc<Pump>, lines: DuplexStream) {
     let mut lines = BufReader::new(lines).lines();
     while let Ok(Some(line)) = lines.next_line().await {
-        let method = member(&line, "method").and_then(string);
-        match method.as_deref() {
-            Some("initialize") => exchange(&http, &line, &out).await,
+        match method_of(&line).as_deref() {
             Some("notifications/initialized") => {
-                exchange(&http, &line, &out).await;
-                tokio::spawn(read_apart(Arc::clone(&http), out.clone()));
+                pump.exchange(&line).await;
+                tokio::spawn(read_apart(Arc::clone(&pump)));
             }
-            _ if messages(&line).into_iter().any(is_request) => {
-                let (http, out) = (Arc::clone(&http), out.clone());
-                tokio::spawn(async move { exchange(&http, &line, &out).await });
-            }
-            _ => exchange(&http, &line, &out).await,
+            Some("notifications/cancelled") if pump.hangs_up(&line) => {}
+            Some("initialize") => pump.exchange(&line).await,
+            _ if messages(&line).into_iter().any(is_request) => pump.start(line),
+            _ => pump.exchange(&line).await,
         }
     }
-    if http.session().is_some() {
-        http.delete().await;
+    if pump.http.session().is_some() {
+        pump.http.delete().await;
     }
+}
+
+fn method_of(message: &str) -> Option<String> {
+    member(message, "method").and_then(string)
 }
 
 fn is_request(message: &str) -> bool {
     member(message, "id").is_some() && member(message, "method").is_some()
 }
 
-/// Posts a line and passes on what it is answered with. A request that gets no answer gets one made
-/// up here, so that no test waits for it in vain.
-async fn exchange(http: &HttpPeer, line: &str, out: &UnboundedSender<String>) {
-    let mut response = http.post(line).await;
-    let mut answered = false;
-    while let Some(message) = response.message().await {
-        if member(line, "method") == Some("\"initialize\"") {
-            http.learn(&response, &Answer::new(&message.text));
+impl Pump {
+    fn start(self: &Arc<Self>, line: String) {
+        let id = member(&line, "id").filter(|_| is_modern(&line)).map(str::to_owned);
+        let pump = Arc::clone(self);
+        let task = tokio::spawn(async move { pump.exchange(&line).await });
+        if let Some(id) = id {
+            self.modern.lock().expect("no holder panics").insert(id, task.abort_handle());
         }
-        answered |= message.method().is_none() && message.id() != Some("null");
-        let _ = out.send(message.text);
     }
-    if !answered && is_request(line) {
-        let _ = out.send(no_answer(line, &response));
+
+    /// Cancels a modern request, which over HTTP is done by hanging up; false if it is none.
+    fn hangs_up(&self, notification: &str) -> bool {
+        let id = path(notification, &["params", "requestId"]).unwrap_or_default();
+        let task = self.modern.lock().expect("no holder panics").remove(id);
+        task.map(|task| task.abort()).is_some()
+    }
+
+    /// Posts a line and passes on what it is answered with. A request that gets no answer gets one
+    /// made up here, so that no test waits for it in vain.
+    async fn exchange(&self, line: &str) {
+        let end = match self.http.try_post(line).await {
+            Ok(response) => self.pass_on(line, response).await,
+            Err(error) => Some(error),
+        };
+        if let Some(end) = end.filter(|_| is_request(line)) {
+            let (id, words) = (member(line, "id").unwrap_or("null"), Value::from(end));
+            let error = format!(r#"{{"code":-32000,"message":{words}}}"#);
+            self.write(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#));
+        }
+    }
+
+    /// Passes on all messages; says how it ended if none of them was the answer.
+    async fn pass_on(&self, line: &str, mut response: Response) -> Option<String> {
+        let mut answered = false;
+        while let Some(message) = response.message().await {
+            if method_of(line).as_deref() == Some("initialize") {
+                self.http.learn(&response, &Answer::new(&message.text));
+            }
+            answered |= message.method().is_none() && message.id() != Some("null");
+            self.write(message.text);
+        }
+        (!answered).then(|| format!("no answer, status {}", response.status))
+    }
+
+    /// Nobody may be left to read it.
+    fn write(&self, line: String) {
+        let _ = self.out.send(line);
     }
 }
 
-fn no_answer(request: &str, response: &Response) -> String {
-    let (id, status) = (member(request, "id").unwrap_or("null"), response.status);
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32000,"message":"no answer, status {status}"}}}}"#
-    )
+fn is_modern(message: &str) -> bool {
+    path(message, &["params", "_meta", "io.modelcontextprotocol/protocolVersion"]).is_some()
 }
 
 /// Passes on what belongs to no POST, where the server has a stream for it.
-async fn read_apart(http: Arc<HttpPeer>, out: UnboundedSender<String>) {
-    let mut stream = http.get_stream().await;
+async fn read_apart(pump: Arc<Pump>) {
+    let mut stream = pump.http.get_stream().await;
     while stream.is_events() {
         let Some(Line { text, .. }) = stream.message().await else { return };
-        let _ = out.send(text);
+        pump.write(text);
     }
 }

@@ -6,7 +6,7 @@ use crate::http::reply::Reply;
 use crate::http::request::HttpRequest;
 
 /// `POST /control/fault` adds a fault, `/control/forget` forgets all sessions, `/control/cut` breaks the
-/// connection of every stream of a session.
+/// connection of every stream.
 pub fn serve(http: &Http, request: &HttpRequest, reply: &Reply) {
     match request.path.as_str() {
         "/control/fault" => match serde_json::from_str::<Fault>(&request.body) {

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::http::reply::Reply;
 use crate::http::request::HttpRequest;
+use crate::json::{member, string};
 
 /// Something that goes wrong with a request, given as JSON to `--fault` or to `/control/fault`.
 ///
@@ -16,7 +17,8 @@ use crate::http::request::HttpRequest;
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Which requests: a method of HTTP or of JSON-RPC, a path, or `*` for all.
+    /// Which requests: a method of HTTP (`POST`), a path (`/mcp`), both (`POST /mcp`), a method of
+    /// JSON-RPC (`tools/call`), or `*` for all.
     on: String,
     /// How many times; always if absent.
     times: Option<u64>,
@@ -65,18 +67,17 @@ impl Faults {
     }
 
     fn take(&self, request: &HttpRequest) -> Option<Fault> {
-        let methods: Vec<String> = request.messages().into_iter().filter_map(method).collect();
+        let HttpRequest { method, path, .. } = request;
+        let mut names = vec!["*".into(), method.clone(), path.clone(), format!("{method} {path}")];
+        names.extend(request.messages().into_iter().filter_map(method_of));
         let mut faults = self.0.lock().expect("no holder panics");
-        let fault = faults.iter_mut().find(|fault| {
-            let on = &fault.on;
-            let names = [&request.method, &request.path];
-            fault.times != Some(0) && (on == "*" || names.contains(&on) || methods.contains(on))
-        })?;
+        let mut left = faults.iter_mut().filter(|fault| fault.times != Some(0));
+        let fault = left.find(|fault| names.contains(&fault.on))?;
         fault.times = fault.times.map(|times| times - 1);
         Some(fault.clone())
     }
 }
 
-fn method(message: &str) -> Option<String> {
-    crate::json::member(message, "method").and_then(crate::json::string)
+fn method_of(message: &str) -> Option<String> {
+    member(message, "method").and_then(string)
 }

@@ -10,10 +10,10 @@ use crate::wire::Wire;
 pub struct JsonAnswer {
     reply: Arc<Reply>,
     apart: Arc<dyn Wire>,
-    /// Whether the body was an array.
-    batch: bool,
+    /// The length of the array to answer with, where one was posted.
+    batch: Option<usize>,
+    /// Whether errors of the protocol are told by the status.
     modern: bool,
-    requests: usize,
     answers: Mutex<Vec<String>>,
 }
 
@@ -21,10 +21,10 @@ impl JsonAnswer {
     pub fn new(
         reply: Arc<Reply>,
         apart: Arc<dyn Wire>,
-        (batch, modern): (bool, bool),
-        requests: usize,
+        batch: Option<usize>,
+        modern: bool,
     ) -> Self {
-        Self { reply, apart, batch, modern, requests, answers: Mutex::default() }
+        Self { reply, apart, batch, modern, answers: Mutex::default() }
     }
 }
 
@@ -40,15 +40,19 @@ impl Wire for JsonAnswer {
     fn answer(&self, line: &str) {
         let mut answers = self.answers.lock().expect("no holder panics");
         answers.push(line.to_owned());
-        if self.batch && answers.len() == self.requests {
-            self.reply.json(200, &format!("[{}]", answers.join(",")));
-        } else if !self.batch {
-            self.reply.json(if self.modern { status::of_response(line) } else { 200 }, line);
+        match self.batch {
+            Some(length) if answers.len() == length => {
+                self.reply.json(200, &format!("[{}]", answers.join(",")));
+            }
+            Some(_) => {}
+            None => {
+                self.reply.json(if self.modern { status::of_response(line) } else { 200 }, line)
+            }
         }
     }
 
     fn end(&self) {
-        if !self.batch {
+        if self.batch.is_none() {
             self.reply.whole(202, "");
         }
     }

@@ -58,6 +58,8 @@ pub fn serve(server: Arc<Server>, address: SocketAddr) {
     let faults = Faults::new(&server.flags.fault);
     let http = Arc::new(Http { server, base, sessions, faults, turn: Mutex::default() });
     for socket in listener.incoming().flatten() {
+        // Small writes would wait for the client's acknowledgements, 40 ms each.
+        socket.set_nodelay(true).expect("a socket need not wait");
         let http = Arc::clone(&http);
         thread::spawn(move || http.connection(&socket));
     }

@@ -92,10 +92,13 @@ impl Reply {
         }
     }
 
-    /// Breaks the connection.
+    /// Breaks the connection, unless all has been sent: then it is another answer's.
     pub fn cut(&self) {
-        self.state().progress = Progress::Ended;
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let mut state = self.state();
+        if state.progress != Progress::Ended {
+            state.progress = Progress::Ended;
+            let _ = self.socket.shutdown(Shutdown::Both);
+        }
     }
 
     /// Writes headers that never end, until the client has enough of them.

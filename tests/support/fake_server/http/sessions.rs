@@ -39,13 +39,15 @@ impl HttpSession {
 pub struct Sessions {
     server: Arc<Server>,
     open: Mutex<HashMap<String, Arc<HttpSession>>>,
+    /// Those that ended or that nobody can come back to, too.
+    all: Mutex<Vec<Arc<HttpSession>>>,
     /// Every session and stream has a number of its own.
     next: AtomicUsize,
 }
 
 impl Sessions {
     pub fn new(server: Arc<Server>) -> Self {
-        Self { server, open: Mutex::default(), next: AtomicUsize::new(1) }
+        Self { server, open: Mutex::default(), all: Mutex::default(), next: AtomicUsize::new(1) }
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
@@ -62,7 +64,10 @@ impl Sessions {
         let apart = EventStream::apart(number, style);
         let session = Session::new(Arc::clone(&self.server), apart.clone());
         let id = format!("session-{}-{number}", process::id());
-        Arc::new(HttpSession { id, session: Arc::new(session), apart, streams: Mutex::default() })
+        let session = Arc::new(session);
+        let session = Arc::new(HttpSession { id, session, apart, streams: Mutex::default() });
+        self.all.lock().expect("no holder panics").push(Arc::clone(&session));
+        session
     }
 
     /// A new session.
@@ -94,7 +99,7 @@ impl Sessions {
 
     /// Breaks the connections of all streams.
     pub fn cut_streams(&self) {
-        for session in self.open().values() {
+        for session in self.all.lock().expect("no holder panics").iter() {
             session.apart.cut_connection();
             let streams = session.streams.lock().expect("no holder panics");
             streams.iter().for_each(|stream| stream.cut_connection());

@@ -33,25 +33,34 @@ pub fn serve(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<P
     }
 }
 
+/// A POST, and what its body says.
+struct Post<'a> {
+    http: &'a HttpRequest,
+    requests: Vec<Request>,
+    modern: bool,
+}
+
 fn post(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<Pending> {
+    let flags = &http.server.flags;
     let requests = request.requests();
-    let modern = http.server.flags.modern || requests.first().is_some_and(Request::is_modern);
-    if http.server.flags.strict
-        && let Some((status, error)) = validate::check(&http.server, request)
+    let modern = flags.modern || requests.first().is_some_and(Request::is_modern);
+    let post = Post { http: request, requests, modern };
+    if let Some((status, error)) =
+        flags.strict.then(|| validate::check(&http.server, request)).flatten()
     {
         reply.json(status, &error);
         return None;
     }
-    let client = match session_of(http, request, reply, (&requests, modern)) {
+    let client = match session_of(http, &post, reply) {
         Ok(client) => client,
         Err(refusal) => return refuse(reply, refusal),
     };
-    let _turn = http.server.flags.block.then(|| http.turn.lock().expect("no holder panics"));
-    let wire = wire_of(http, &client, reply, (request, requests.len(), modern));
+    let _turn = flags.block.then(|| http.turn.lock().expect("no holder panics"));
+    let wire = wire_of(http, &post, &client, reply);
     for message in request.messages() {
         client.session.receive(message, &wire);
     }
-    if requests.is_empty() {
+    if post.requests.is_empty() {
         reply.whole(202, "");
     }
     let cancels = modern.then(|| Arc::clone(&client.session));
@@ -59,46 +68,33 @@ fn post(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<Pendin
 }
 
 /// The way back: events, or JSON if the flags say so.
-fn wire_of(
-    http: &Http,
-    client: &HttpSession,
-    reply: &Arc<Reply>,
-    (request, count, modern): (&HttpRequest, usize, bool),
-) -> Arc<dyn Wire> {
+fn wire_of(http: &Http, post: &Post, client: &HttpSession, reply: &Arc<Reply>) -> Arc<dyn Wire> {
     let flags = &http.server.flags;
+    let (count, reply) = (post.requests.len(), Arc::clone(reply));
     if flags.json {
-        let batch = request.body.trim_start().starts_with('[');
-        let apart = client.apart.clone();
-        return Arc::new(JsonAnswer::new(Arc::clone(reply), apart, (batch, modern), count));
+        let batch = post.http.body.trim_start().starts_with('[').then_some(count);
+        return Arc::new(JsonAnswer::new(reply, client.apart.clone(), batch, post.modern));
     }
-    let style = if modern { Style::modern(flags) } else { Style::legacy(flags) };
-    let number = http.sessions.next_number();
-    let stream = EventStream::answering(number, style, Arc::clone(reply), count);
-    if !modern && count > 0 {
-        client.keep(&stream);
-    }
+    let style = if post.modern { Style::modern(flags) } else { Style::legacy(flags) };
+    let stream = EventStream::answering(http.sessions.next_number(), style, reply, count);
+    client.keep(&stream);
     stream
 }
 
 /// The session of a POST. A modern request has one of its own, so that ids of several clients never
 /// meet.
-fn session_of(
-    http: &Http,
-    request: &HttpRequest,
-    reply: &Reply,
-    (requests, modern): (&[Request], bool),
-) -> Result<Arc<HttpSession>, Refusal> {
+fn session_of(http: &Http, post: &Post, reply: &Reply) -> Result<Arc<HttpSession>, Refusal> {
     let flags = &http.server.flags;
     let style = Style::legacy(flags);
-    if modern {
+    if post.modern {
         return Ok(http.sessions.passing(style));
     }
-    if !flags.no_sessions && requests.iter().any(|request| request.method == "initialize") {
+    if !flags.no_sessions && post.requests.iter().any(|request| request.method == "initialize") {
         let session = http.sessions.begin(style);
         reply.header("Mcp-Session-Id", &session.id);
         return Ok(session);
     }
-    known_session(http, request)
+    known_session(http, post.http)
 }
 
 fn known_session(http: &Http, request: &HttpRequest) -> Result<Arc<HttpSession>, Refusal> {

@@ -1,0 +1,56 @@
+//! Arguments that are HTTP headers too (`Mcp-Param-*`, 2026-07-28). An HTTP client makes them, an
+//! HTTP server checks them: where only one side speaks HTTP, that is for the proxy to do.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+
+use crate::downstream::channel::Channel;
+use crate::rpc::params::Params;
+
+use super::client::Client;
+use super::pending::Asker;
+use super::session::{Session, State};
+
+impl Session {
+    /// We are the HTTP client of a client over stdio.
+    pub(super) fn makes_param_headers(&self) -> bool {
+        matches!(self.client, Channel::Line(_)) && self.config.remote().is_some()
+    }
+
+    /// We are the HTTP server in front of a child.
+    fn checks_param_headers(&self) -> bool {
+        matches!(self.client, Channel::Nowhere) && self.config.remote().is_none()
+    }
+
+    /// Whether a call can only go on once the server's tools are known.
+    pub(super) fn needs_catalog(&self, client: &Client) -> bool {
+        client.is_modern() && (self.makes_param_headers() || self.checks_param_headers())
+    }
+
+    /// Makes or checks the headers of a call.
+    ///
+    /// # Errors
+    /// A sentence for the client on the header that differs from the arguments.
+    pub(super) fn mirror_params(
+        &self,
+        state: &State,
+        asker: &mut Asker,
+        tool: &str,
+        params: &Params,
+    ) -> Result<(), String> {
+        if !self.needs_catalog(&state.client) {
+            return Ok(());
+        }
+        let Some(declared) = state.catalog.declared(tool).filter(|d| !d.is_empty()) else {
+            return Ok(());
+        };
+        let arguments = params.get("arguments");
+        if self.checks_param_headers() {
+            let none = HeaderMap::new();
+            return declared.check(arguments, asker.headers.as_deref().unwrap_or(&none));
+        }
+        asker.headers = Some(Arc::new(declared.headers(arguments).into_iter().collect()));
+        Ok(())
+    }
+}
