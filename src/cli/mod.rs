@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Overrides, Upstream};
 use crate::logging::{self, Stderr};
+use crate::upstream::http::Remote;
 use crate::upstream::reaper;
 use crate::upstream::server::{Launch, Server};
 
@@ -150,10 +151,7 @@ impl Context {
                 let (environment, stderr) = (self.environment.clone(), self.stderr.clone());
                 Server::Command(Launch::new(command.clone(), environment, stderr))
             }
-            Upstream::Remote(_) => {
-                eprintln!("unhurry: servers by URL are not available in this version");
-                std::process::exit(69)
-            }
+            Upstream::Remote(remote) => Server::Remote(Remote::new(remote)),
         }
     }
 }

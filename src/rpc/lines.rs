@@ -12,6 +12,9 @@ const READ: usize = 64 << 10;
 /// How much of each end of an overlong line is kept, so that its id can still be found.
 const KEPT: usize = 4 << 10;
 
+/// The mark that some writers begin UTF-8 with.
+pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
+
 /// How much is read while there is no room for it.
 const AHEAD: usize = 4 << 20;
 
@@ -33,7 +36,8 @@ pub struct Lines {
     at_start: bool,
 }
 
-struct Skipped {
+/// A message above the limit, as far as it is kept.
+pub(super) struct Skipped {
     head: Bytes,
     tail: BytesMut,
     length: u64,
@@ -73,10 +77,10 @@ impl Lines {
                 self.buffer = BytesMut::new();
             }
             if let Some(skipped) = self.skipping.take() {
-                return Some(skipped.finish(line));
+                return Some(skipped.finish(&line));
             }
             if line.len() > self.limit {
-                return Some(Skipped::begin(line.freeze()).finish(BytesMut::new()));
+                return Some(Skipped::begin(line.freeze()).finish(&[]));
             }
             let line = self.trim(line.freeze());
             if !line.is_empty() {
@@ -90,7 +94,7 @@ impl Lines {
         let rest = self.buffer.split();
         self.scanned = 0;
         if let Some(skipped) = self.skipping.take() {
-            return Some(skipped.finish(rest));
+            return Some(skipped.finish(&rest));
         }
         let line = self.trim(rest.freeze());
         (!line.is_empty()).then_some(Line::Whole(line))
@@ -114,7 +118,6 @@ impl Lines {
     }
 
     fn trim(&mut self, mut line: Bytes) -> Bytes {
-        const BOM: &[u8] = b"\xEF\xBB\xBF";
         if std::mem::take(&mut self.at_start) && line.starts_with(BOM) {
             line = line.slice(BOM.len()..);
         }
@@ -124,14 +127,14 @@ impl Lines {
 }
 
 impl Skipped {
-    fn begin(line: Bytes) -> Self {
+    pub(super) fn begin(line: Bytes) -> Self {
         let head = Bytes::copy_from_slice(&line[..KEPT.min(line.len())]);
         let mut skipped = Skipped { head, tail: BytesMut::new(), length: 0 };
         skipped.add(&line);
         skipped
     }
 
-    fn add(&mut self, more: &[u8]) {
+    pub(super) fn add(&mut self, more: &[u8]) {
         self.length += more.len() as u64;
         self.tail.extend_from_slice(&more[more.len().saturating_sub(KEPT)..]);
         if self.tail.len() > KEPT {
@@ -139,8 +142,8 @@ impl Skipped {
         }
     }
 
-    fn finish(mut self, rest: BytesMut) -> Line {
-        self.add(&rest);
+    pub(super) fn finish(mut self, rest: &[u8]) -> Line {
+        self.add(rest);
         Line::TooLong { head: self.head, tail: self.tail.freeze(), length: self.length }
     }
 }
@@ -174,6 +177,49 @@ pub async fn each_line<F: Future<Output = ()>>(
     }
     while let Some(line) = lines.next_line().or_else(|| lines.last_line()) {
         on_line(line);
+    }
+}
+
+/// Gathers one message that comes in pieces, with a bound on memory.
+pub struct Gathered {
+    limit: usize,
+    first: Bytes,
+    more: BytesMut,
+    skipped: Option<Skipped>,
+}
+
+impl Gathered {
+    /// `limit`: the longest message in bytes (`max_message`).
+    pub fn new(limit: usize) -> Self {
+        Gathered { limit, first: Bytes::new(), more: BytesMut::new(), skipped: None }
+    }
+
+    /// Adds a piece. A message of one piece is not copied.
+    pub fn add(&mut self, piece: Bytes) {
+        if let Some(skipped) = &mut self.skipped {
+            skipped.add(&piece);
+        } else if self.first.is_empty() && piece.len() <= self.limit {
+            self.first = piece;
+        } else {
+            if self.more.is_empty() {
+                self.more.extend_from_slice(&self.first);
+            }
+            self.more.extend_from_slice(&piece);
+            if self.more.len() > self.limit {
+                self.skipped = Some(Skipped::begin(std::mem::take(&mut self.more).freeze()));
+            }
+        }
+    }
+
+    /// The message; `None` where there is nothing but white space.
+    pub fn finish(self) -> Option<Line> {
+        if let Some(skipped) = self.skipped {
+            return Some(skipped.finish(&[]));
+        }
+        let whole = if self.more.is_empty() { self.first } else { self.more.freeze() };
+        let whole = whole.strip_prefix(BOM).map_or(whole.clone(), |rest| whole.slice_ref(rest));
+        let line = whole.slice_ref(whole.trim_ascii());
+        (!line.is_empty()).then_some(Line::Whole(line))
     }
 }
 

@@ -10,3 +10,4 @@ pub mod outbox;
 pub mod param_headers;
 pub mod params;
 pub mod splice;
+pub mod sse;

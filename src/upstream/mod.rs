@@ -1,6 +1,7 @@
-//! The server's side: its process, and the supervisor that starts it anew.
+//! The server's side: its process or its URL, and the supervisor that starts it anew.
 
 pub mod child;
+pub mod http;
 pub mod process;
 pub mod reaper;
 pub mod server;
@@ -9,8 +10,8 @@ pub mod supervisor;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use ::http::{HeaderMap, Response, StatusCode};
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
 
 use crate::rpc::lines::Line;
 use crate::rpc::message::Id;

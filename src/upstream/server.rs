@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::config::Command;
 use crate::logging::Stderr;
 
+use super::http::Remote;
 use super::process::{self, Environment};
 
 /// A server, as often as it is started.
@@ -13,6 +14,8 @@ use super::process::{self, Environment};
 pub enum Server {
     /// a process of our own
     Command(Arc<Launch>),
+    /// at a URL
+    Remote(Arc<Remote>),
 }
 
 /// What it takes to start a process.
@@ -45,6 +48,7 @@ impl Server {
             }
             Server::Command(launch) => process::find(&launch.command, &launch.environment)
                 .map_err(|error| error.to_string()),
+            Server::Remote(remote) => remote.reach().await,
         }
     }
 }

@@ -20,6 +20,8 @@ use tracing::{info, warn};
 use crate::rpc::outbox::Outbox;
 
 use super::child::{Life, TAIL};
+use super::http::link::Ended;
+use super::http::{self, Remote};
 use super::process::Process;
 use super::reaper::Reaper;
 use super::server::{Launch, Server};
@@ -30,6 +32,8 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// The shortest and the longest pause of a crash loop.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// So many sessions in a row that were of no use are the last in a life.
+const RENEWALS: u32 = 2;
 /// Bytes that may wait for a server that is starting.
 const QUEUED: usize = 8 << 20;
 
@@ -73,10 +77,23 @@ enum State {
     Stopped,
 }
 
+/// A message that has not reached the server, and what goes with it.
+pub type Unsent = (Bytes, Headers);
+
+/// What a link had to forget when the server did not know its session.
+pub enum Forgotten {
+    /// the session; with what waited behind the refused message
+    Now(Vec<Unsent>),
+    /// nothing: another one has been opened since
+    Before,
+    /// nothing: the life is over
+    Over,
+}
+
 /// What waits for a server that is starting.
 #[derive(Default)]
 struct Queue {
-    messages: Vec<(Bytes, Headers)>,
+    messages: Vec<Unsent>,
     bytes: usize,
 }
 
@@ -94,6 +111,25 @@ struct Link {
     first: bool,
     /// joined by `stop`
     task: JoinHandle<()>,
+}
+
+impl State {
+    /// From up to starting, within one life; how often that was no use.
+    fn renew(&mut self, waiting: impl Iterator<Item = Unsent>, healthy: bool) -> u32 {
+        match std::mem::replace(self, State::Stopped) {
+            State::Up { link, failures } => {
+                let mut queue = Queue::default();
+                waiting.for_each(|(message, headers)| queue.push(&message, &headers));
+                let failures = if healthy { 0 } else { failures + 1 };
+                *self = State::Starting { link, queue, failures };
+                failures
+            }
+            other => {
+                *self = other;
+                0
+            }
+        }
+    }
 }
 
 impl Supervisor {
@@ -223,6 +259,7 @@ impl Supervisor {
     fn note(&self, works: bool) {
         match &self.server {
             Server::Command(launch) => launch.note(works),
+            Server::Remote(_) => {}
         }
     }
 
@@ -269,6 +306,58 @@ impl Supervisor {
         self.healthy.store(false, Ordering::Relaxed);
         match &self.server {
             Server::Command(launch) => self.spawn_process(launch, first),
+            Server::Remote(remote) => Ok(self.open_link(remote, first)),
+        }
+    }
+
+    fn open_link(self: &Arc<Self>, remote: &Arc<Remote>, first: bool) -> Link {
+        let stop = Arc::new(Notify::new());
+        let (started, this, stopped) = (Instant::now(), self.clone(), stop.clone());
+        let Some(events) = self.events.upgrade() else {
+            // Whom it would serve is gone.
+            let task = tokio::spawn(async {});
+            return Link { way: Arc::new(Outbox::default()), stop, started, first, task };
+        };
+        let way = http::link::Link::new(remote.clone(), events, self.limit, Arc::downgrade(self));
+        let link = way.clone();
+        let task = tokio::spawn(async move {
+            let Ended { cause, untouched } = link.run(stopped).await;
+            this.ended(cause, untouched);
+        });
+        Link { way, stop, started, first, task }
+    }
+
+    /// The server has forgotten its session (404): a new one is opened by the relay, and what was
+    /// `refused` waits for it. Several refusals of one session are one renewal: `forget` says
+    /// whether this is the first.
+    pub fn renew(&self, refused: Option<Unsent>, forget: impl FnOnce() -> Forgotten) {
+        let fruitless = {
+            let mut state = self.state();
+            let forgotten = forget();
+            let again = refused.into_iter();
+            match (&mut *state, forgotten) {
+                (_, Forgotten::Over) => return,
+                (State::Up { link, .. }, Forgotten::Before) => {
+                    again.for_each(|(message, headers)| link.way.push(&message, &headers));
+                    return;
+                }
+                (State::Starting { queue, .. }, Forgotten::Before) => {
+                    again.for_each(|(message, headers)| queue.push(&message, &headers));
+                    return;
+                }
+                (State::Up { .. }, Forgotten::Now(waiting)) => {
+                    let healthy = self.healthy.swap(false, Ordering::Relaxed);
+                    state.renew(again.chain(waiting), healthy) > RENEWALS
+                }
+                (State::Starting { .. }, Forgotten::Now(_)) => true,
+                (State::Down { .. } | State::Stopped, _) => return,
+            }
+        };
+        if fruitless {
+            return self.give_up("the server forgets its sessions as soon as they are opened");
+        }
+        if let Some(events) = self.events.upgrade() {
+            events.renewed();
         }
     }
 
@@ -300,20 +389,20 @@ impl Supervisor {
             let Some(life) = life else { return };
             let cause = life.run().await;
             this.reaper.forget(group);
-            this.ended(cause);
+            this.ended(cause, false);
         });
         Ok(Link { way: outbox, stop, started: Instant::now(), first, task })
     }
 
-    /// A life is over.
-    fn ended(&self, cause: Arc<str>) {
+    /// A life is over. `untouched`: it got nothing of what was sent.
+    fn ended(&self, cause: Arc<str>, untouched: bool) {
         let given_up = self.why.lock().expect("no panic while the cause is held").take();
         let cause = given_up.unwrap_or(cause);
         let end = {
             let mut state = self.state();
             let (link, failures, during_start) = match &*state {
                 State::Starting { link, failures, .. } => (link, *failures, true),
-                State::Up { link, failures } => (link, *failures, false),
+                State::Up { link, failures } => (link, *failures, untouched),
                 State::Down { .. } | State::Stopped => return,
             };
             let well = self.healthy.load(Ordering::Relaxed) || link.started.elapsed() > SETTLED;

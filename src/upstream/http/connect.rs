@@ -1,0 +1,271 @@
+//! Connections to one server: TCP or TLS, straight or through the proxy that the environment names.
+
+use std::error::Error;
+use std::future::poll_fn;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{HeaderValue, Uri};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Matcher;
+use tokio::time::{Instant, timeout};
+use tower_service::Service;
+
+/// The longest that a connection may take to be made, TLS and proxy included.
+const CONNECT: Duration = Duration::from_secs(20);
+/// After so much silence TCP asks whether the other side is still there: a call may take an hour.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+/// A connection that nobody used for so long is given up: servers close theirs after 5 s or more,
+/// and a request must not meet that.
+pub const IDLE: Duration = Duration::from_secs(3);
+
+type BoxError = Box<dyn Error + Send + Sync>;
+type Opening = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
+
+/// Makes connections to one server.
+#[derive(Clone)]
+pub struct Connector(Arc<Inner>);
+
+struct Inner {
+    open: Box<dyn Fn(Uri) -> Opening + Send + Sync>,
+    /// a connection that was made before there was anything to send
+    warm: Mutex<Option<(Stream, Instant)>>,
+}
+
+impl Connector {
+    /// The way to the server of this URL. Also returns the value of `Proxy-Authorization` that each
+    /// request must carry.
+    pub fn new(url: &Uri) -> (Self, Option<HeaderValue>) {
+        let mut authorization = None;
+        let is_tls = url.scheme_str() == Some("https");
+        let open = match proxy_of(url) {
+            None if is_tls => over_tls(tcp()),
+            None => opener(tcp(), None, false),
+            Some((proxy, _)) if !matches!(proxy.scheme_str(), Some("http" | "https")) => {
+                failing("the proxy that the environment names is none of HTTP")
+            }
+            Some((proxy, auth)) if is_tls => tunnel(proxy, auth),
+            Some((proxy, auth)) => {
+                authorization = auth;
+                forward(proxy)
+            }
+        };
+        (Connector(Arc::new(Inner { open, warm: Mutex::default() })), authorization)
+    }
+
+    /// Makes a connection.
+    ///
+    /// # Errors
+    /// One part of a sentence: why there is none.
+    pub async fn open(&self, url: &Uri) -> Result<Stream, String> {
+        match timeout(CONNECT, (self.0.open)(url.clone())).await {
+            Ok(opened) => opened.map_err(|error| root(&*error)),
+            Err(_) => Err(format!("no connection within {} s", CONNECT.as_secs())),
+        }
+    }
+
+    /// Makes a connection and keeps it for the first request.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub async fn warm(&self, url: &Uri) -> Result<(), String> {
+        let stream = self.open(url).await?;
+        *self.warmed() = Some((stream, Instant::now()));
+        Ok(())
+    }
+
+    fn warmed(&self) -> std::sync::MutexGuard<'_, Option<(Stream, Instant)>> {
+        self.0.warm.lock().expect("no panic while the connection is held")
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = BoxError;
+    type Future = Opening;
+
+    fn poll_ready(&mut self, _: &mut Context) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, url: Uri) -> Opening {
+        let warm = self.warmed().take().filter(|(_, since)| since.elapsed() < IDLE);
+        let this = self.clone();
+        Box::pin(async move {
+            match warm {
+                Some((stream, _)) => Ok(stream),
+                None => this.open(&url).await.map_err(Into::into),
+            }
+        })
+    }
+}
+
+/// The proxy for a URL by the environment's rules. This machine itself is reached without one.
+fn proxy_of(url: &Uri) -> Option<(Uri, Option<HeaderValue>)> {
+    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+    if is_here || host.eq_ignore_ascii_case("localhost") {
+        return None;
+    }
+    let proxy = Matcher::from_env().intercept(url)?;
+    Some((proxy.uri().clone(), proxy.basic_auth().cloned()))
+}
+
+fn tcp() -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_keepalive_interval(Some(KEEPALIVE / 2));
+    tcp
+}
+
+/// TLS with the roots that the system trusts.
+fn tls<C>(over: C) -> Result<HttpsConnector<C>, String> {
+    let builder = HttpsConnectorBuilder::new().with_native_roots();
+    let builder = builder.map_err(|error| format!("no certificates to trust: {error}"))?;
+    Ok(builder.https_or_http().enable_http1().wrap_connector(over))
+}
+
+fn over_tls<C>(over: C) -> Box<dyn Fn(Uri) -> Opening + Send + Sync>
+where
+    C: Clone + Send + Sync + 'static,
+    HttpsConnector<C>: Service<Uri, Error = BoxError>,
+    <HttpsConnector<C> as Service<Uri>>::Response: Read + Write + Send + 'static,
+    <HttpsConnector<C> as Service<Uri>>::Future: Send,
+{
+    match tls(over) {
+        Ok(tls) => opener(tls, None, false),
+        Err(problem) => failing(&problem),
+    }
+}
+
+/// https through a proxy: HTTP CONNECT.
+fn tunnel(proxy: Uri, auth: Option<HeaderValue>) -> Box<dyn Fn(Uri) -> Opening + Send + Sync> {
+    let to_proxy = match tls(tcp()) {
+        Ok(to_proxy) => to_proxy,
+        Err(problem) => return failing(&problem),
+    };
+    let tunnel = Tunnel::new(proxy, to_proxy);
+    over_tls(match auth {
+        Some(auth) => tunnel.with_auth(auth),
+        None => tunnel,
+    })
+}
+
+/// http through a proxy, which is asked for the whole URL.
+fn forward(proxy: Uri) -> Box<dyn Fn(Uri) -> Opening + Send + Sync> {
+    if proxy.scheme_str() == Some("http") {
+        return opener(tcp(), Some(proxy), true);
+    }
+    match tls(tcp()) {
+        Ok(tls) => opener(tls, Some(proxy), true),
+        Err(problem) => failing(&problem),
+    }
+}
+
+/// Opens what is asked for, or always `fixed`.
+fn opener<C>(
+    connector: C,
+    fixed: Option<Uri>,
+    proxied: bool,
+) -> Box<dyn Fn(Uri) -> Opening + Send + Sync>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: Read + Write + Send + 'static,
+    C::Error: Into<BoxError>,
+    C::Future: Send,
+{
+    Box::new(move |url| {
+        let mut connector = connector.clone();
+        let url = fixed.clone().unwrap_or(url);
+        Box::pin(async move {
+            poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
+            let io = connector.call(url).await.map_err(Into::into)?;
+            Ok(Stream { io: Box::pin(io), proxied })
+        })
+    })
+}
+
+fn failing(problem: &str) -> Box<dyn Fn(Uri) -> Opening + Send + Sync> {
+    let problem = problem.to_owned();
+    Box::new(move |_| {
+        let error = io::Error::other(problem.clone());
+        Box::pin(async move { Err(error.into()) })
+    })
+}
+
+/// The innermost cause of an error, which is what people can act on.
+pub fn root(error: &(dyn Error + 'static)) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let text = innermost.to_string();
+    // "Connection refused (os error 111)"
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+trait Io: Read + Write + Send {}
+impl<T: Read + Write + Send> Io for T {}
+
+/// A connection, whatever it is made of.
+pub struct Stream {
+    io: Pin<Box<dyn Io>>,
+    /// the other side is a proxy, which wants whole URLs
+    proxied: bool,
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        Connected::new().proxy(self.proxied)
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context,
+        buffer: ReadBufCursor,
+    ) -> Poll<io::Result<()>> {
+        self.io.as_mut().poll_read(context, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.io.as_mut().poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        self.io.as_mut().poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
+        self.io.as_mut().poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context,
+        slices: &[io::IoSlice],
+    ) -> Poll<io::Result<usize>> {
+        self.io.as_mut().poll_write_vectored(context, slices)
+    }
+}

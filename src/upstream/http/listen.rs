@@ -1,0 +1,31 @@
+//! What a legacy server says by itself: the stream of a GET (PROTOCOL §6.2).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::debug;
+
+use crate::upstream::{From, Headers};
+
+use super::link::Link;
+use super::message::Session;
+use super::stream::Stream;
+
+/// Reads the stream as long as the server offers one.
+pub async fn listen(link: Arc<Link>, session: Arc<Session>, headers: Headers) {
+    let Some(mut stream) = Stream::open(link.clone(), session, headers).await else {
+        return debug!("the server offers no stream of its own");
+    };
+    loop {
+        while let Some(event) = stream.next().await {
+            let is_message = event.is_message();
+            if let Some(data) = event.data.filter(|_| is_message) {
+                link.events.message(data, From::default());
+            }
+        }
+        // Nobody waits for it, so it may take as long as it will.
+        if let Err(why) = stream.reopen(Duration::MAX).await {
+            return debug!("the server's own stream is over: {why}");
+        }
+    }
+}

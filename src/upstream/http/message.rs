@@ -1,0 +1,234 @@
+//! One message on its way to a server, and what its HTTP request is made of.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::params::Params;
+use crate::upstream::Headers;
+
+use super::outgoing::{Backlog, Sent};
+
+pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The first revision in which clients repeat the version (PROTOCOL §1.1).
+const FIRST_WITH_VERSION: &[u8] = b"2025-06-18";
+
+/// What a message is to the transport.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Role {
+    Initialize,
+    Initialized,
+    /// of the request with this id
+    Cancelled(Option<Id>),
+    Request,
+    Notification,
+    /// an answer to a request of the server
+    Response,
+}
+
+/// A message for the server.
+pub struct Message {
+    pub bytes: Bytes,
+    /// what goes with this message alone
+    pub headers: Headers,
+    pub role: Role,
+    /// of a request
+    pub id: Option<Id>,
+    /// what the modern era says in headers
+    pub modern: Option<Box<Modern>>,
+    pub sent: Arc<Sent>,
+}
+
+/// The headers of the modern era (2026-07-28).
+#[derive(Clone)]
+pub struct Modern {
+    pub version: HeaderValue,
+    method: HeaderValue,
+    name: Option<HeaderValue>,
+}
+
+impl Message {
+    /// `version`: that of the modern era, where the last request was of it.
+    pub fn new(
+        bytes: &Bytes,
+        headers: &Headers,
+        version: Option<&HeaderValue>,
+        backlog: &Arc<Backlog>,
+    ) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let envelope = Envelope::parse(&text).unwrap_or_default();
+        let kind = envelope.kind();
+        let method = envelope.method_name();
+        let params = match kind {
+            Kind::Request | Kind::Notification => Params::parse(envelope.params),
+            Kind::Response | Kind::Unknown => Params::default(),
+        };
+        let id = match kind {
+            Kind::Request => envelope.id.and_then(Id::parse),
+            _ => None,
+        };
+        let own = params.protocol_version().and_then(|version| header(&version));
+        // A notification need not say of which era it is.
+        let version = own.or_else(|| version.filter(|_| kind == Kind::Notification).cloned());
+        let modern = version.map(|version| Box::new(Modern::new(version, &method, &params)));
+        let role = role(kind, &method, &params);
+        let sent = Sent::new(bytes.len(), backlog);
+        Message { bytes: bytes.clone(), headers: headers.clone(), role, id, modern, sent }
+    }
+
+    /// The headers of its POST.
+    pub fn post_headers(&self, base: &HeaderMap, session: &Session) -> HeaderMap {
+        let mut headers = with_headers(base, &self.headers);
+        match &self.modern {
+            Some(modern) => modern.put_into(&mut headers),
+            None => session.put_into(&mut headers),
+        }
+        headers
+    }
+}
+
+fn role(kind: Kind, method: &str, params: &Params) -> Role {
+    match (kind, method) {
+        (Kind::Request, "initialize") => Role::Initialize,
+        (Kind::Request, _) => Role::Request,
+        (Kind::Notification, "notifications/initialized") => Role::Initialized,
+        (Kind::Notification, "notifications/cancelled") => {
+            Role::Cancelled(params.get("requestId").and_then(Id::parse))
+        }
+        (Kind::Notification, _) => Role::Notification,
+        (Kind::Response | Kind::Unknown, _) => Role::Response,
+    }
+}
+
+impl Modern {
+    fn new(version: HeaderValue, method: &str, params: &Params) -> Self {
+        let name = match method {
+            "tools/call" | "prompts/get" => params.text("name"),
+            "resources/read" => params.text("uri"),
+            _ if method.starts_with("tasks/") => params.text("taskId"),
+            _ => None,
+        };
+        let value = |text: &str| header(&encoded(text));
+        let method = value(method).unwrap_or_else(|| HeaderValue::from_static(""));
+        Modern { version, method, name: name.and_then(|name| value(&name)) }
+    }
+
+    fn put_into(&self, headers: &mut HeaderMap) {
+        headers.insert(VERSION, self.version.clone());
+        headers.insert(METHOD, self.method.clone());
+        if let Some(name) = &self.name {
+            headers.insert(NAME, name.clone());
+        }
+    }
+}
+
+/// What a legacy server is told with every message after `initialize`.
+#[derive(Default)]
+pub struct Session {
+    pub id: Option<HeaderValue>,
+    /// as agreed on
+    pub version: Option<HeaderValue>,
+    /// sessions before it in this life
+    pub generation: u64,
+}
+
+impl Session {
+    pub fn put_into(&self, headers: &mut HeaderMap) {
+        if let Some(id) = &self.id {
+            headers.insert(SESSION, id.clone());
+        }
+        let version = self.version.as_ref();
+        if let Some(version) = version.filter(|version| version.as_bytes() >= FIRST_WITH_VERSION) {
+            headers.insert(VERSION, version.clone());
+        }
+    }
+}
+
+/// The base with what goes with one message.
+pub fn with_headers(base: &HeaderMap, more: &Headers) -> HeaderMap {
+    let mut headers = base.clone();
+    for name in more.iter().flat_map(|more| more.keys()) {
+        headers.remove(name);
+    }
+    for (name, value) in more.iter().flat_map(|more| more.iter()) {
+        headers.append(name, value.clone());
+    }
+    headers
+}
+
+pub fn header(text: &str) -> Option<HeaderValue> {
+    HeaderValue::from_str(text).ok()
+}
+
+/// A text as the value of a header, in base64 where it could not stand there as it is
+/// (PROTOCOL §6.3).
+fn encoded(text: &str) -> Cow<'_, str> {
+    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let looks_encoded = text.starts_with("=?base64?") && text.ends_with("?=");
+    if plain && !looks_encoded && text.trim() == text && !text.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("=?base64?{}?=", STANDARD.encode(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &'static str) -> Message {
+        Message::new(&Bytes::from(text), &None, None, &Arc::default())
+    }
+
+    #[test]
+    fn a_modern_request_says_in_headers_what_it_is() {
+        let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"größe",
+            "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        let session = Session { id: header("s"), version: header("2025-06-18"), generation: 0 };
+        let headers = message(text).post_headers(&HeaderMap::new(), &session);
+        assert_eq!(headers[VERSION], "2026-07-28");
+        assert_eq!(headers[METHOD], "tools/call");
+        assert_eq!(headers[NAME], "=?base64?Z3LDtsOfZQ==?=");
+        assert!(!headers.contains_key(SESSION));
+    }
+
+    #[test]
+    fn a_legacy_request_carries_its_session_and_from_2025_06_18_on_the_version() {
+        let request = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+        let with = |version| {
+            let session = Session { id: header("s"), version: header(version), generation: 0 };
+            request.post_headers(&HeaderMap::new(), &session)
+        };
+        assert!(!with("2025-03-26").contains_key(VERSION));
+        assert_eq!(with("2025-06-18")[VERSION], "2025-06-18");
+        assert_eq!(with("2025-11-25")[SESSION], "s");
+    }
+
+    #[test]
+    fn what_a_header_can_not_hold_is_encoded() {
+        for plain in ["a", "a b", "=?base64?", "file:///x?y=1"] {
+            assert_eq!(encoded(plain), plain);
+        }
+        for other in ["", " a", "ä", "a\n", "=?base64?YQ==?="] {
+            assert!(encoded(other).starts_with("=?base64?"), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_headers_of_a_message_replace_configured_ones() {
+        let mut base = HeaderMap::new();
+        base.insert("x-a", HeaderValue::from_static("1"));
+        let mut more = HeaderMap::new();
+        more.append("x-a", HeaderValue::from_static("2"));
+        more.append("x-a", HeaderValue::from_static("3"));
+        let all = with_headers(&base, &Some(Arc::new(more)));
+        assert_eq!(all.get_all("x-a").iter().collect::<Vec<_>>(), ["2", "3"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! A stream of events that may be cut, and is opened again where it ended (PROTOCOL §6.2).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::{Instant, sleep};
+
+use crate::rpc::sse::{Event, Events};
+use crate::upstream::Headers;
+
+use super::connect::root;
+use super::link::Link;
+use super::message::{Session, with_headers};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How long to wait before a stream is opened again, where the server does not say.
+const RETRY: Duration = Duration::from_secs(1);
+/// However long the server says, and however often it failed.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// A server that can't be reached for so long has lost the stream.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A stream of events of the server.
+pub struct Stream {
+    link: Arc<Link>,
+    session: Arc<Session>,
+    /// of the message whose stream it is; they go with it when it is opened again
+    headers: Headers,
+    body: Incoming,
+    events: Events,
+    /// where it can be resumed
+    last_id: Option<HeaderValue>,
+    /// as the server said
+    retry: Option<Duration>,
+    /// how often in a row it was opened, or not, without an event
+    in_vain: u32,
+    /// why its connection ended
+    why: String,
+}
+
+impl Stream {
+    /// The stream that an answer begins.
+    pub fn new(
+        link: Arc<Link>,
+        session: Arc<Session>,
+        headers: Headers,
+        response: Response<Incoming>,
+    ) -> Self {
+        let events = Events::new(link.limit);
+        let (last_id, retry, body) = (None, None, response.into_body());
+        let why = String::new();
+        Stream { link, session, headers, body, events, last_id, retry, in_vain: 0, why }
+    }
+
+    /// Opens the stream on which the server speaks by itself. `None`: it has none.
+    pub async fn open(link: Arc<Link>, session: Arc<Session>, headers: Headers) -> Option<Self> {
+        let mut all = with_headers(link.remote.base(), &headers);
+        session.put_into(&mut all);
+        let response = link.remote.listen(all).await.ok()?;
+        let is_stream = response.status().is_success() && is_event_stream(&response);
+        is_stream.then(|| Stream::new(link, session, headers, response))
+    }
+
+    /// The next event; `None` at the end of the connection. While the way to the client is full,
+    /// nothing is read.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.events.next_event() {
+                return Some(self.noted(event));
+            }
+            if let Some(room) = self.link.events.room() {
+                room.await;
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.events.feed(data);
+                    }
+                }
+                Some(Err(error)) => {
+                    self.why = root(&error);
+                    return None;
+                }
+                None => {
+                    "the stream ended".clone_into(&mut self.why);
+                    let last = self.events.last_event();
+                    return last.map(|event| self.noted(event));
+                }
+            }
+        }
+    }
+
+    fn noted(&mut self, event: Event) -> Event {
+        self.in_vain = 0;
+        if let Some(id) = &event.id {
+            self.last_id =
+                HeaderValue::from_maybe_shared(id.clone()).ok().filter(|id| !id.is_empty());
+        }
+        self.retry = event.retry.or(self.retry);
+        event
+    }
+
+    /// Whether it can be resumed without a loss.
+    pub fn can_resume(&self) -> bool {
+        self.last_id.is_some()
+    }
+
+    /// Why the connection ended: a part of a sentence.
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// Opens it again, as soon as the server wants that; tries for `patience` where the server
+    /// can't be reached.
+    ///
+    /// # Errors
+    /// A part of a sentence: why that is no use.
+    pub async fn reopen(&mut self, patience: Duration) -> Result<(), String> {
+        let since = Instant::now();
+        loop {
+            sleep(self.pause()).await;
+            self.in_vain += 1;
+            let mut headers = with_headers(self.link.remote.base(), &self.headers);
+            self.session.put_into(&mut headers);
+            if let Some(id) = &self.last_id {
+                headers.insert(LAST_EVENT_ID, id.clone());
+            }
+            let why = match self.link.remote.listen(headers).await {
+                Ok(response) if response.status().is_success() && is_event_stream(&response) => {
+                    self.body = response.into_body();
+                    self.events = Events::new(self.link.limit);
+                    return Ok(());
+                }
+                Ok(response) => {
+                    let why = format!("it answered HTTP {} to a GET", response.status());
+                    if !response.status().is_server_error() {
+                        return Err(why);
+                    }
+                    why
+                }
+                Err(error) => root(&error),
+            };
+            if since.elapsed() >= patience {
+                return Err(why);
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let growing = RETRY.saturating_mul(1 << self.in_vain.min(6));
+        let pause = match self.retry {
+            Some(retry) => retry.max(if self.in_vain > 2 { growing / 4 } else { Duration::ZERO }),
+            None => growing,
+        };
+        pause.min(LONGEST_RETRY)
+    }
+}
+
+/// Whether a body is a stream of events.
+pub fn is_event_stream(response: &Response<Incoming>) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}
