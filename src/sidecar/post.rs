@@ -19,7 +19,9 @@ use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::params::Params;
 use crate::upstream::Headers;
 
-use super::answers::{INVALID_REQUEST, JSON, PARSE_ERROR, REFUSED, empty, error, events, json};
+use super::answers::{
+    INVALID_REQUEST, JSON, PARSE_ERROR, REFUSED, empty, error, events, json, passed_on,
+};
 use super::endpoint::Sidecar;
 use super::legacy::Begun;
 use super::modern;
