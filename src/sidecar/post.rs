@@ -171,7 +171,7 @@ async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
             let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
             json(status.unwrap_or_else(own), answer)
         }
-        Some(Event::Refusal(refusal)) => refusal.map(Body::Whole),
+        Some(Event::Refusal(refusal)) => passed_on(*refusal),
         Some(Event::Message(_)) | None => empty(StatusCode::ACCEPTED),
     }
 }
