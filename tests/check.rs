@@ -140,7 +140,7 @@ fn s2_a_command_that_does_not_exist_is_69() {
 
 #[test]
 fn s2_a_server_that_ends_is_69_with_its_exit_code() {
-    assert_unavailable(&Run::check(&["--exit", "9"]), &["before it answered initialize", "9"]);
+    assert_unavailable(&Run::check(&["--exit", "9"]), &["no answer to initialize", "code 9"]);
 }
 
 #[test]

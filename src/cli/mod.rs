@@ -1,6 +1,7 @@
 //! The command line (CONTRACT §2): one file a verb.
 
 pub mod allow_lists;
+pub mod ask;
 pub mod check;
 pub mod demo;
 pub mod run;
@@ -129,7 +130,11 @@ fn verb() -> ExitCode {
     match cli.verb {
         None => with_config(cli.run, None, run::run),
         Some(Verb::Serve { listen, target }) => with_config(target, listen, serve::serve),
-        Some(Verb::Check(target)) => with_config(target, None, check::check),
+        // All that it has to say is its report.
+        Some(Verb::Check(target)) => {
+            let target = Target { log_level: tracing::Level::ERROR, ..target };
+            with_config(target, None, check::check)
+        }
         Some(Verb::Demo) => demo::demo(),
         Some(Verb::DemoServer) => demo::server(),
     }
@@ -144,11 +149,11 @@ pub struct Context {
 }
 
 impl Context {
-    /// The configured server.
-    fn server(&self) -> Server {
+    /// The configured server; a process's stderr goes to `stderr`.
+    fn server(&self, stderr: &Stderr) -> Server {
         match &self.config.upstream {
             Upstream::Command(command) => {
-                let (environment, stderr) = (self.environment.clone(), self.stderr.clone());
+                let (environment, stderr) = (self.environment.clone(), stderr.clone());
                 Server::Command(Launch::new(command.clone(), environment, stderr))
             }
             Upstream::Remote(remote) => Server::Remote(Remote::new(remote)),
@@ -220,10 +225,4 @@ fn explain(stray: &str) -> String {
         "what is {word:?}? The server's command stands behind `--`: unhurry -- {word} …; \
          its URL begins with http:// or https://"
     )
-}
-
-/// A server by URL, which this verb can't reach so far.
-fn remote_not_yet() -> u8 {
-    eprintln!("unhurry: servers by URL are not available in this version; give a command");
-    UNAVAILABLE
 }

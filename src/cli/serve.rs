@@ -3,9 +3,10 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -23,6 +24,8 @@ use super::{Context, USAGE};
 
 /// How long the last answers have to leave.
 const FLUSH: Duration = Duration::from_secs(1);
+/// Connections that may wait to be taken: clients come in bursts.
+const BACKLOG: u32 = 4096;
 /// So many descriptors are asked for: each client is one, and each of its calls may be another.
 #[cfg(unix)]
 const DESCRIPTORS: u64 = 65_536;
@@ -30,8 +33,7 @@ const DESCRIPTORS: u64 = 65_536;
 /// Serves until a signal comes. Returns the exit code.
 pub async fn serve(context: Context) -> u8 {
     let address = context.config.server.listen;
-    let bound = TcpListener::bind(address).await;
-    let (listener, address) = match bound.and_then(|l| l.local_addr().map(|a| (l, a))) {
+    let (listener, address) = match bind(address) {
         Ok(bound) => bound,
         Err(error) => {
             eprintln!("unhurry: cannot listen on {address} (server.listen): {error}");
@@ -41,15 +43,20 @@ pub async fn serve(context: Context) -> u8 {
     if let Err(error) = raise_descriptor_limit() {
         warn!("the limit on open files stays as it is: {error}");
     }
-    let server = context.server();
+    let server = context.server(&context.stderr);
     let Context { config, .. } = context;
     let config = Arc::new(config);
     let shared = Shared::new(config.clone());
     let registry = shared.registry.clone();
     let sessions = Sessions::new(shared, server.clone(), config.remote().is_none());
     let principals = Principals::new(&config.server);
-    let sidecar =
-        Sidecar { config: config.clone(), sessions: sessions.clone(), principals, server };
+    let sidecar = Sidecar {
+        config: config.clone(),
+        sessions: sessions.clone(),
+        principals,
+        server,
+        held: AtomicUsize::default(),
+    };
 
     info!("listening on http://{address}{PATH}");
     warn_if_open(&config, address);
@@ -71,6 +78,16 @@ pub async fn serve(context: Context) -> u8 {
         connections.abort();
     }
     0
+}
+
+fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    let listener = socket.listen(BACKLOG)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
 }
 
 /// Whoever reaches the address may call every tool.

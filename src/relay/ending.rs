@@ -112,6 +112,7 @@ impl Session {
         let Some(mut pending) = state.pending.remove(id) else { return };
         warn!("{}", loss.cause);
         if let Some(refusal) = loss.refusal
+            && self.config.forwards_authorization()
             && let Some(exchange) = pending.asker.as_ref().and_then(|a| a.reply.exchange())
         {
             exchange.refuse(refusal);

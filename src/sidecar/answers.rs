@@ -70,6 +70,19 @@ pub fn error_with(
     json(status, body.into())
 }
 
+/// A response of the server's that is no message: its status, its body, and what says what these
+/// mean. Headers that belong to its connection stay behind.
+pub fn passed_on(response: Response<Bytes>) -> Response<Body> {
+    let (parts, body) = response.into_parts();
+    let mut passed = with(parts.status, Body::Whole(body));
+    for name in [CONTENT_TYPE, WWW_AUTHENTICATE, CACHE_CONTROL, RETRY_AFTER] {
+        for value in parts.headers.get_all(&name) {
+            passed.headers_mut().append(name.clone(), value.clone());
+        }
+    }
+    passed
+}
+
 /// The method can't be used here.
 pub fn not_allowed(allow: &'static str) -> Response<Body> {
     let message = format!("this method is not allowed here; allowed: {allow}");

@@ -1,6 +1,7 @@
 //! One HTTP request: which page it is for, whether its sender is let in, and what it is.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -14,7 +15,7 @@ use crate::downstream::http::listener::Endpoint;
 
 use crate::upstream::server::Server;
 
-use super::answers::{REFUSED, empty, error, not_allowed, text, unauthorized};
+use super::answers::{REFUSED, empty, error, not_allowed, passed_on, text, unauthorized};
 use super::principal::Principals;
 use super::sessions::Sessions;
 
@@ -29,6 +30,8 @@ pub struct Sidecar {
     pub sessions: Arc<Sessions>,
     pub principals: Principals,
     pub server: Server,
+    /// bytes of bodies that are being read
+    pub held: AtomicUsize,
 }
 
 impl Endpoint for Sidecar {
@@ -46,7 +49,7 @@ impl Endpoint for Sidecar {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let mut response = match path.trim_end_matches('/') {
             PATH => self.mcp(request).await,
-            _ if is_metadata => self.resource_metadata(&request).await,
+            _ if is_metadata => self.resource_metadata(request.uri().path()).await,
             _ => text(StatusCode::NOT_FOUND, "not found: MCP is at /mcp\n"),
         };
         if let Some(origin) = origin {
@@ -80,10 +83,16 @@ impl Sidecar {
 
     /// The documents by which a client finds out where to get a token are the server's own, where
     /// the token that it gets there is handed on.
-    async fn resource_metadata(&self, request: &Request<Incoming>) -> Response<Body> {
-        match self.config.remote().filter(|_| self.config.forwards_authorization()) {
-            Some(_) => text(StatusCode::NOT_FOUND, request.uri().path().len().to_string().leak()),
-            None => text(StatusCode::NOT_FOUND, "not found\n"),
+    async fn resource_metadata(&self, path: &str) -> Response<Body> {
+        let Server::Remote(remote) = &self.server else {
+            return text(StatusCode::NOT_FOUND, "not found\n");
+        };
+        if !self.config.forwards_authorization() {
+            return text(StatusCode::NOT_FOUND, "not found\n");
+        }
+        match remote.get(path).await {
+            Ok(document) => passed_on(document),
+            Err(problem) => error(StatusCode::BAD_GATEWAY, None, REFUSED, &problem),
         }
     }
 }

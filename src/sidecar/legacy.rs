@@ -21,8 +21,8 @@ use super::answers::{
     unavailable,
 };
 use super::endpoint::Sidecar;
-use super::post::{PROTOCOL_VERSION, SESSION_ID, Takes, respond, takes_events};
-use super::sessions::{Legacy, NoSession};
+use super::post::{Asked, PROTOCOL_VERSION, SESSION_ID, Takes, takes_events};
+use super::sessions::{Legacy, NoSession, Sessions};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The revisions that a session may be on.
@@ -30,64 +30,47 @@ const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 
 impl Sidecar {
     /// One message of a legacy client.
-    pub(super) async fn legacy(
-        &self,
-        headers: &HeaderMap,
-        takes: Takes,
-        message: &Message<'_>,
-    ) -> Response<Body> {
+    pub(super) fn legacy(&self, headers: &HeaderMap, takes: Takes, message: &Message) -> Asked {
         let kind = message.envelope.kind();
         if kind == Kind::Request && message.envelope.method_name() == "initialize" {
-            return self.initialize(headers, takes, message).await;
+            return self.initialize(headers, takes, message);
         }
         let legacy = match self.session_of(headers) {
             Ok(legacy) => legacy,
-            Err(refusal) => return *refusal,
+            Err(refusal) => return Asked::Answered(refusal),
         };
         let forwarded = self.forwarded(headers, false);
         let key = message.envelope.id.and_then(Id::parse).filter(|_| kind == Kind::Request);
         let Some(key) = key else {
-            let nowhere = Reply::Http(legacy.streams.stand().clone());
+            let nowhere = Reply::Http(legacy.streams.standing().clone());
             legacy.session.client_message(message, nowhere, &forwarded);
-            return empty(StatusCode::ACCEPTED);
+            return empty(StatusCode::ACCEPTED).into();
         };
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
         let asker = Asker::new(key, message.id(), Reply::Http(exchange), forwarded);
         legacy.session.client_request(message, &message.envelope.method_name(), asker);
-        respond(reading, takes).await
+        Asked::Waits(reading)
     }
 
     /// Begins a session. A stale session id that comes with it says nothing.
-    async fn initialize(
-        &self,
-        headers: &HeaderMap,
-        takes: Takes,
-        message: &Message<'_>,
-    ) -> Response<Body> {
+    fn initialize(&self, headers: &HeaderMap, takes: Takes, message: &Message) -> Asked {
         let id = message.id();
         let Some(key) = Id::parse(id) else {
             let problem = "the id must be a string or a number";
-            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);
+            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem).into();
         };
         let legacy = match self.sessions.begin(self.principals.of(headers)) {
             Ok(legacy) => legacy,
-            Err(problem) => return no_session(&problem, id),
+            Err(problem) => return no_session(&problem, id).into(),
         };
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
         let forwarded = self.forwarded(headers, false);
         let asker = Asker::new(key, id, Reply::Http(exchange), forwarded);
-        // Unless the handshake succeeds there is no session.
-        let begun = Begun { sidecar: self, legacy: Some(legacy.clone()) };
+        let begun = Begun { sessions: self.sessions.clone(), legacy: Some(legacy.clone()) };
         legacy.session.client_request(message, "initialize", asker);
-        let mut response = respond(reading, takes).await;
-        if begun.keep_if_greeted(&response)
-            && let Ok(id) = HeaderValue::from_str(&legacy.id)
-        {
-            response.headers_mut().insert(SESSION_ID, id);
-        }
-        response
+        Asked::Begins(reading, begun)
     }
 
     /// The caller's session that the headers name.
@@ -111,20 +94,20 @@ impl Sidecar {
     }
 
     /// An array of messages, which 2025-03-26 alone allows.
-    pub(super) async fn legacy_batch(
+    pub(super) fn legacy_batch(
         &self,
         headers: &HeaderMap,
         takes: Takes,
         body: &Bytes,
         text: &str,
-    ) -> Response<Body> {
-        let refused = |code, problem| error(StatusCode::BAD_REQUEST, None, code, problem);
+    ) -> Asked {
+        let refused = |code, problem| error(StatusCode::BAD_REQUEST, None, code, problem).into();
         let Some(elements) = elements(text) else {
             return refused(PARSE_ERROR, "the body is no JSON");
         };
         let legacy = match self.session_of(headers) {
             Ok(legacy) => legacy,
-            Err(refusal) => return *refusal,
+            Err(refusal) => return Asked::Answered(refusal),
         };
         if !legacy.session.takes_batches() {
             return refused(INVALID_REQUEST, "arrays of messages are legal under 2025-03-26 alone");
@@ -137,7 +120,7 @@ impl Sidecar {
         let reading = exchange.read();
         let forwarded = self.forwarded(headers, false);
         legacy.session.client_batch(body, text, &Reply::Http(exchange), &forwarded);
-        respond(reading, takes).await
+        Asked::Waits(reading)
     }
 
     /// The standing stream, or one that broke and is resumed.
@@ -174,14 +157,15 @@ impl Sidecar {
     }
 }
 
-/// A session that is not one yet.
-struct Begun<'a> {
-    sidecar: &'a Sidecar,
+/// A session that is not one yet: unless the handshake succeeds, it ends.
+pub struct Begun {
+    sessions: Arc<Sessions>,
     legacy: Option<Arc<Legacy>>,
 }
 
-impl Begun<'_> {
-    fn keep_if_greeted(mut self, response: &Response<Body>) -> bool {
+impl Begun {
+    /// The response to `initialize`, with the session's id where there is one now.
+    pub fn greeted(mut self, mut response: Response<Body>) -> Response<Body> {
         let greeted = match response.body() {
             Body::Whole(answer) => {
                 let text = std::str::from_utf8(answer).unwrap_or_default();
@@ -190,17 +174,20 @@ impl Begun<'_> {
             // The answer is not there yet.
             Body::Events(_) => true,
         };
-        if greeted {
-            self.legacy = None;
+        if greeted
+            && let Some(legacy) = self.legacy.take()
+            && let Ok(id) = HeaderValue::from_str(&legacy.id)
+        {
+            response.headers_mut().insert(SESSION_ID, id);
         }
-        greeted
+        response
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for Begun {
     fn drop(&mut self) {
         if let Some(legacy) = &self.legacy {
-            self.sidecar.sessions.retire(legacy);
+            self.sessions.retire(legacy);
         }
     }
 }

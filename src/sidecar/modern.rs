@@ -19,7 +19,7 @@ use super::answers::{
 };
 use super::endpoint::Sidecar;
 use super::legacy::no_session;
-use super::post::{PROTOCOL_VERSION, Takes, respond};
+use super::post::{Asked, PROTOCOL_VERSION, Takes};
 
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -52,55 +52,55 @@ pub fn status_of(answer: &Bytes) -> StatusCode {
 
 impl Sidecar {
     /// One message of a modern client.
-    pub(super) async fn modern(
+    pub(super) fn modern(
         &self,
         headers: &HeaderMap,
         takes: Takes,
-        message: &Message<'_>,
-        params: &Params<'_>,
-    ) -> Response<Body> {
+        message: &Message,
+        params: &Params,
+    ) -> Asked {
         match message.envelope.kind() {
-            Kind::Request => self.modern_request(headers, takes, message, params).await,
+            Kind::Request => self.modern_request(headers, takes, message, params),
             // No notification of a client is defined over HTTP; to cancel, it closes the stream.
-            Kind::Notification => empty(StatusCode::ACCEPTED),
+            Kind::Notification => empty(StatusCode::ACCEPTED).into(),
             Kind::Response | Kind::Unknown => {
                 let problem = "a response can't be sent: the server asks nothing (2026-07-28)";
-                error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem)
+                error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem).into()
             }
         }
     }
 
-    async fn modern_request(
+    fn modern_request(
         &self,
         headers: &HeaderMap,
         takes: Takes,
-        message: &Message<'_>,
-        params: &Params<'_>,
-    ) -> Response<Body> {
+        message: &Message,
+        params: &Params,
+    ) -> Asked {
         let id = message.id();
         if Id::parse(id).is_none() {
             let problem = "the id must be a string or a number";
-            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);
+            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem).into();
         }
         let method = message.envelope.method_name();
         let checked = check_meta(params)
             .and_then(|version| check_version(headers, &version))
             .and_then(|()| check_named(headers, &method, params));
         if let Err(Problem { code, text }) = checked {
-            return error(StatusCode::BAD_REQUEST, Some(id), code, &text);
+            return error(StatusCode::BAD_REQUEST, Some(id), code, &text).into();
         }
         if let Some(refusal) = self.unknown_version(params, id) {
-            return refusal;
+            return refusal.into();
         }
         let shared = match self.sessions.shared_by(&self.principals.of(headers)) {
             Ok(shared) => shared,
-            Err(problem) => return no_session(&problem, id),
+            Err(problem) => return no_session(&problem, id).into(),
         };
         let (key, exchange) = shared.open(takes.stream, params.wants_logs());
         let reading = exchange.read();
         let asker = Asker::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
         shared.session.client_request(message, &method, asker);
-        respond(reading, takes).await
+        Asked::Waits(reading)
     }
 
     /// A server behind HTTP judges versions itself. A child may have been told one long ago, and

@@ -4,10 +4,9 @@ use std::str::from_utf8;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
@@ -20,15 +19,15 @@ use crate::rpc::params::Params;
 use crate::upstream::Headers;
 
 use super::answers::{
-    EVENTS, INVALID_REQUEST, JSON, PARSE_ERROR, REFUSED, empty, error, events, json,
+    INVALID_REQUEST, JSON, PARSE_ERROR, REFUSED, empty, error, events, json, passed_on,
 };
 use super::endpoint::Sidecar;
+use super::legacy::Begun;
 use super::modern;
+use super::request_body::read;
 
 /// After so long without a word from the server a stream is opened (CONTRACT §9).
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long the next part of a body may take.
-const BODY: Duration = Duration::from_secs(60);
 
 /// Headers of MCP.
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -58,6 +57,22 @@ impl Takes {
     }
 }
 
+/// What became of a message.
+pub enum Asked {
+    /// it needs no answer of the server's
+    Answered(Box<Response<Body>>),
+    /// its answer comes here
+    Waits(Reading),
+    /// so does the greeting that makes a session of it
+    Begins(Reading, Begun),
+}
+
+impl From<Response<Body>> for Asked {
+    fn from(response: Response<Body>) -> Self {
+        Asked::Answered(Box::new(response))
+    }
+}
+
 impl Sidecar {
     pub(super) async fn post(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
@@ -70,47 +85,48 @@ impl Sidecar {
             let message = "Content-Type must be application/json";
             return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, REFUSED, message);
         }
-        let body = match read(&parts.headers, body, self.config.max_message).await {
+        let body = match read(&parts.headers, body, self.config.max_message, &self.held).await {
             Ok(body) => body,
             Err(refusal) => return refusal,
         };
-        match from_utf8(&body) {
-            Ok(text) => self.dispatch(&parts.headers, takes, &body, text).await,
+        let asked = match from_utf8(&body) {
+            Ok(text) => self.dispatch(&parts.headers, takes, &body, text),
             Err(_) => {
                 // Invalid UTF-8 would kill the server's reader; it alone is replaced (§1.1).
                 let valid: Bytes = String::from_utf8_lossy(&body).into_owned().into();
                 let text = from_utf8(&valid).unwrap_or_default();
-                self.dispatch(&parts.headers, takes, &valid, text).await
+                self.dispatch(&parts.headers, takes, &valid, text)
             }
+        };
+        // A call may wait for long: it must hold neither its headers nor the buffer of its body.
+        drop((parts, body, self));
+        match asked {
+            Asked::Answered(response) => *response,
+            Asked::Waits(reading) => respond(reading, takes).await,
+            Asked::Begins(reading, begun) => begun.greeted(respond(reading, takes).await),
         }
     }
 
-    async fn dispatch(
-        &self,
-        headers: &HeaderMap,
-        takes: Takes,
-        body: &Bytes,
-        text: &str,
-    ) -> Response<Body> {
+    fn dispatch(&self, headers: &HeaderMap, takes: Takes, body: &Bytes, text: &str) -> Asked {
         if text.trim_start().starts_with('[') {
-            return self.legacy_batch(headers, takes, body, text).await;
+            return self.legacy_batch(headers, takes, body, text);
         }
         let message = match Envelope::parse(text) {
             Ok(envelope) if envelope.kind() != Kind::Unknown => Message::new(body, text, envelope),
             Ok(_) => {
                 let problem = "the body is no JSON-RPC message: neither method nor id";
-                return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem);
+                return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem).into();
             }
             Err(_) => {
                 let problem = "the body is no JSON object";
-                return error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, problem);
+                return error(StatusCode::BAD_REQUEST, None, PARSE_ERROR, problem).into();
             }
         };
         let params = Params::parse(message.envelope.params);
         if modern::is_modern(headers, &params) {
-            self.modern(headers, takes, &message, &params).await
+            self.modern(headers, takes, &message, &params)
         } else {
-            self.legacy(headers, takes, &message).await
+            self.legacy(headers, takes, &message)
         }
     }
 
@@ -136,7 +152,7 @@ impl Sidecar {
 
 /// What goes back: the answer as it is, if it is the first thing; else a stream that ends with it.
 /// Nothing is committed before there is something, or a silence to break.
-pub(super) async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
+async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
     let silent = match takes.stream {
         true => timeout(SILENCE, reading.ready()).await.is_err(),
         false => {
@@ -153,7 +169,7 @@ pub(super) async fn respond(mut reading: Reading, takes: Takes) -> Response<Body
             let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
             json(status.unwrap_or_else(own), answer)
         }
-        Some(Event::Refusal(refusal)) => refusal.map(Body::Whole),
+        Some(Event::Refusal(refusal)) => passed_on(*refusal),
         Some(Event::Message(_)) | None => empty(StatusCode::ACCEPTED),
     }
 }
@@ -166,49 +182,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case(JSON.to_str().unwrap_or_default())
 }
 
-/// Reads a body of at most `limit` bytes.
-async fn read(
-    headers: &HeaderMap,
-    mut body: Incoming,
-    limit: usize,
-) -> Result<Bytes, Response<Body>> {
-    let too_long = || {
-        let message = format!("the body is longer than max_message ({limit} bytes)");
-        error(StatusCode::PAYLOAD_TOO_LARGE, None, REFUSED, &message)
-    };
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: usize| length > limit) {
-        return Err(too_long());
-    }
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
-    loop {
-        let frame = match timeout(BODY, body.frame()).await {
-            Ok(None) => break,
-            Ok(Some(Ok(frame))) => frame,
-            Ok(Some(Err(_))) => return Err(empty(StatusCode::BAD_REQUEST)),
-            Err(_) => return Err(empty(StatusCode::REQUEST_TIMEOUT)),
-        };
-        let Ok(data) = frame.into_data() else { continue };
-        if first.len() + all.len() + data.len() > limit {
-            return Err(too_long());
-        }
-        // Most bodies are one part, which is taken as it is.
-        if first.is_empty() && all.is_empty() {
-            first = data;
-            continue;
-        }
-        if all.is_empty() {
-            all.reserve(length.unwrap_or(2 * first.len()).min(limit));
-            all.extend_from_slice(&std::mem::take(&mut first));
-        }
-        all.extend_from_slice(&data);
-    }
-    Ok(if all.is_empty() { first } else { all.freeze() })
-}
-
 /// Whether the client takes streams at all, for a GET.
 pub(super) fn takes_events(headers: &HeaderMap) -> bool {
-    debug_assert_eq!(EVENTS, "text/event-stream");
     Takes::of(headers).stream
 }
