@@ -11,6 +11,7 @@ use http::{Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Error;
 use tokio::time::timeout;
+use tracing::debug;
 
 use crate::rpc::lines::Line;
 use crate::rpc::message::{Envelope, Id, Kind};
@@ -150,12 +151,14 @@ impl Exchange {
         if self.is_forgotten(head.status, body.as_ref()) {
             return Outcome::Forgotten;
         }
-        if self.may_be_two_ways(head.status, body.as_ref())
-            && let Ok((stream, address)) =
-                two_ways::open(self.link.clone(), self.message.headers.clone()).await
-        {
-            self.link.switch(stream, address.clone());
-            return self.post_two_ways(&address).await;
+        if self.may_be_two_ways(head.status, body.as_ref()) {
+            match two_ways::open(self.link.clone(), self.message.headers.clone()).await {
+                Ok((stream, address)) => {
+                    self.link.switch(stream, address.clone());
+                    return self.post_two_ways(&address).await;
+                }
+                Err(loss) => debug!("no HTTP+SSE either: {}", loss.cause),
+            }
         }
         self.settled(&head, body)
     }
