@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::rpc::lines::Line;
@@ -18,6 +17,7 @@ use super::incoming::{gather, is_event_stream};
 use super::link::Link;
 use super::loss;
 use super::message::{Session, with_headers};
+use super::pool::Received;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long to wait before a stream is opened again, where the server does not say.
@@ -37,7 +37,7 @@ pub struct Stream {
     session: Arc<Session>,
     /// of the message whose stream it is; they go with it when it is opened again
     headers: Headers,
-    body: Incoming,
+    body: Received,
     events: Events,
     /// where it can be resumed
     last_id: Option<HeaderValue>,
@@ -55,7 +55,7 @@ impl Stream {
         link: Arc<Link>,
         session: Arc<Session>,
         headers: Headers,
-        response: Response<Incoming>,
+        response: Response<Received>,
     ) -> Self {
         let events = Events::new(link.limit);
         let (last_id, retry, body) = (None, None, response.into_body());
@@ -165,7 +165,7 @@ impl Stream {
                     }
                     why
                 }
-                Err(error) => root(&error),
+                Err(error) => error.to_string(),
             };
             if since.elapsed() >= patience {
                 return Err(why);
