@@ -67,7 +67,14 @@ impl Exchange {
         if let Some(address) = &self.two_ways {
             return self.post_two_ways(address).await;
         }
-        let response = match self.post(&self.link.remote.url).await {
+        let remote = &self.link.remote;
+        let url = remote.url();
+        let mut posted = self.post(url).await;
+        // The server has not looked at a message that it sends elsewhere.
+        if posted.as_ref().is_ok_and(|response| remote.follows(url, response)) {
+            posted = self.post(remote.url()).await;
+        }
+        let response = match posted {
             Ok(response) => response,
             Err(error) => return self.unsent(&error),
         };
