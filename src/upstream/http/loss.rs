@@ -1,16 +1,14 @@
 //! Why a request over HTTP gets no answer, in words for people and models.
 
-use std::error::Error as _;
-
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode, Uri};
-use hyper_util::client::legacy::Error;
 
 use crate::upstream::Loss;
 
 use super::connect::root;
+use super::pool::Unsent;
 
 /// How much of an answer that is no message is shown.
 const EXCERPT: usize = 200;
@@ -26,19 +24,23 @@ pub fn broken(address: &str, why: &str) -> String {
 }
 
 /// A POST that met no answer. `left`: the server may have the message.
-pub fn unsent(address: &str, error: &Error, left: bool) -> Loss {
-    let reached = left && !error.is_connect();
-    let why = match error.source() {
-        Some(source) => root(source),
-        None => error.to_string(),
+pub fn unsent(address: &str, error: &Unsent, left: bool) -> Loss {
+    let (cause, reached) = match error {
+        Unsent::Connect(why) => (unreachable(address, why), false),
+        Unsent::Broken(error) => (broken(address, &root(error)), left),
     };
-    let cause = if error.is_connect() { unreachable(address, &why) } else { broken(address, &why) };
     Loss { cause: cause.into(), reached, refusal: None }
 }
 
 /// A loss of a request that the server has begun with.
 pub fn begun(cause: String) -> Loss {
     Loss { cause: cause.into(), reached: true, refusal: None }
+}
+
+/// A server that is there, and with which nothing can be begun.
+pub fn unstarted(address: &str, why: &str) -> Loss {
+    let cause = format!("the server at {address} can't be used over HTTP+SSE: {why}");
+    Loss { cause: cause.into(), reached: false, refusal: None }
 }
 
 /// A session that is forgotten again as soon as it is opened.

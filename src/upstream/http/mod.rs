@@ -1,40 +1,46 @@
 //! A server at a URL: Streamable HTTP of both eras (PROTOCOL §6.2, §6.3).
 //!
 //! [`Remote`] is the server, made once for the process. Each life of it that a supervisor starts is
-//! a [`link::Link`]: it orders what leaves, and knows the session. Each message is an
+//! a [`link::Link`]: it orders what leaves, and knows the session (`state.rs`, `life.rs`). Each message is an
 //! [`exchange::Exchange`], one POST with its answer, whose stream may be cut and resumed
-//! (`stream.rs`). What the server says by itself comes on the stream of `listen.rs`.
+//! (`stream.rs`). What the server says by itself comes on the stream of `listen.rs`. A server of the
+//! first revision has one stream for all (`two_ways.rs`); which kind it is, is found out from its
+//! answer to the first message (PROTOCOL §1.3).
 
 mod connect;
 mod exchange;
+mod incoming;
+mod life;
 pub mod link;
 mod listen;
 mod loss;
 mod message;
 mod outgoing;
+mod pool;
+mod state;
 mod stream;
+mod two_ways;
 
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
 use crate::config;
 
-use connect::{Connector, IDLE, root};
-use outgoing::Outgoing;
+pub use life::Ended;
 
-/// The head of an answer may take so many bytes.
-const HEAD: usize = 128 << 10;
+use connect::{Connector, root};
+use outgoing::Outgoing;
+use pool::{Pool, Received, Unsent};
+
 /// How long it may take to find out whether the server can be reached.
 const REACH: Duration = Duration::from_secs(2);
 /// How long a document beside the endpoint may take, and how long it may be.
@@ -53,30 +59,57 @@ pub struct Remote {
     address: String,
     /// what every request carries
     base: HeaderMap,
-    client: Client<Connector, Outgoing>,
+    /// what every POST carries
+    post_base: HeaderMap,
+    /// requests name whole URLs, since a proxy reads them
+    whole_urls: bool,
+    pool: Arc<Pool>,
     connector: Connector,
     /// it was there once
     met: AtomicBool,
+    transport: OnceLock<Spoken>,
+}
+
+/// Which transport a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    Streamable,
+    /// HTTP+SSE
+    TwoWays,
 }
 
 impl Remote {
     /// Nothing is connected yet.
     pub fn new(config: &config::Remote) -> Arc<Self> {
-        let (connector, proxy_authorization) = Connector::new(&config.url);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_max_buf_size(HEAD)
-            .build(connector.clone());
+        let (connector, hop) = Connector::new(&config.url);
         let mut base = HeaderMap::new();
+        base.extend(host_of(&config.url).map(|host| (HOST, host)));
         base.insert(USER_AGENT, AGENT);
         base.extend(config.headers.clone());
-        if let Some(authorization) = proxy_authorization {
-            base.insert(PROXY_AUTHORIZATION, authorization);
-        }
+        base.extend(hop.authorization.map(|value| (PROXY_AUTHORIZATION, value)));
+        let mut post_base = base.clone();
+        post_base.insert(CONTENT_TYPE, JSON);
+        post_base.insert(ACCEPT, EITHER);
+        let pool = Pool::new(connector.clone(), config.url.clone());
+        let whole_urls = hop.whole_urls;
         let (url, address) = (config.url.clone(), config.address());
         let met = AtomicBool::new(false);
-        Arc::new(Remote { url, address, base, client, connector, met })
+        let transport = match config.transport {
+            config::Transport::Auto => OnceLock::new(),
+            config::Transport::StreamableHttp => OnceLock::from(Spoken::Streamable),
+            config::Transport::Sse => OnceLock::from(Spoken::TwoWays),
+        };
+        Arc::new(Remote {
+            url,
+            address,
+            base,
+            post_base,
+            whole_urls,
+            pool,
+            connector,
+            met,
+            transport,
+        })
     }
 
     /// The URL as it may be shown: without its query.
@@ -87,6 +120,11 @@ impl Remote {
     /// What every request carries.
     fn base(&self) -> &HeaderMap {
         &self.base
+    }
+
+    /// What every POST of a message carries.
+    fn post_base(&self) -> &HeaderMap {
+        &self.post_base
     }
 
     /// Whether the server can be reached now, within 2 s. Nothing is asked of it.
@@ -112,11 +150,12 @@ impl Remote {
         let mut parts = self.url.clone().into_parts();
         parts.path_and_query = Some(path);
         let url = Uri::from_parts(parts).map_err(|_| "no path of a URL".to_owned())?;
-        let headers = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
+        let mut headers = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
+        headers.extend(host_of(&self.url).map(|host| (HOST, host)));
         let getting = async {
             let response = self.send(Method::GET, &url, headers, Outgoing::default()).await;
             let response =
-                response.map_err(|error| loss::unreachable(&self.address, &root(&error)))?;
+                response.map_err(|error| loss::unreachable(&self.address, &error.to_string()))?;
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, DOCUMENT_BYTES).collect().await;
             let body = body.map_err(|error| loss::unreachable(&self.address, &root(&*error)))?;
@@ -124,6 +163,16 @@ impl Remote {
         };
         let late = |_| loss::unreachable(&self.address, "no answer within 10 s");
         timeout(DOCUMENT, getting).await.map_err(late)?
+    }
+
+    /// Which transport the server speaks; `None`: that is not known yet.
+    fn spoken(&self) -> Option<Spoken> {
+        self.transport.get().copied()
+    }
+
+    /// Notes what was found out, for all sessions; the first finding stays.
+    fn found(&self, spoken: Spoken) {
+        let _ = self.transport.set(spoken);
     }
 
     /// Makes a connection for the first message, unless there was one before.
@@ -138,16 +187,15 @@ impl Remote {
     /// POSTs a message; waits for the head of the answer, however long that takes.
     async fn post(
         &self,
-        mut headers: HeaderMap,
+        url: &Uri,
+        headers: HeaderMap,
         body: Outgoing,
-    ) -> Result<Response<Incoming>, Error> {
-        headers.insert(CONTENT_TYPE, JSON);
-        headers.insert(ACCEPT, EITHER);
-        self.send(Method::POST, &self.url, headers, body).await
+    ) -> Result<Response<Received>, Unsent> {
+        self.send(Method::POST, url, headers, body).await
     }
 
     /// GETs a stream of events.
-    async fn listen(&self, mut headers: HeaderMap) -> Result<Response<Incoming>, Error> {
+    async fn listen(&self, mut headers: HeaderMap) -> Result<Response<Received>, Unsent> {
         headers.insert(ACCEPT, EVENT_STREAM);
         self.send(Method::GET, &self.url, headers, Outgoing::default()).await
     }
@@ -158,15 +206,32 @@ impl Remote {
         url: &Uri,
         headers: HeaderMap,
         body: Outgoing,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<Received>, Unsent> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = url.clone();
+        *request.uri_mut() = match url.path_and_query() {
+            Some(path) if !self.whole_urls => path.clone().into(),
+            _ => url.clone(),
+        };
         *request.headers_mut() = headers;
-        let response = self.client.request(request).await;
+        let response = self.pool.send(request).await;
         if response.is_ok() {
             self.met.store(true, Ordering::Relaxed);
         }
         response
     }
+}
+
+/// The `Host` of requests for a URL.
+fn host_of(url: &Uri) -> Option<HeaderValue> {
+    let host = url.host()?;
+    let is_default = matches!(
+        (url.scheme_str(), url.port_u16()),
+        (_, None) | (Some("http"), Some(80)) | (Some("https"), Some(443))
+    );
+    let text = match url.port().filter(|_| !is_default) {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    HeaderValue::from_str(&text).ok()
 }
