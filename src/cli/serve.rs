@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -49,8 +50,13 @@ pub async fn serve(context: Context) -> u8 {
     let registry = shared.registry.clone();
     let sessions = Sessions::new(shared, server.clone(), config.remote().is_none());
     let principals = Principals::new(&config.server);
-    let sidecar =
-        Sidecar { config: config.clone(), sessions: sessions.clone(), principals, server };
+    let sidecar = Sidecar {
+        config: config.clone(),
+        sessions: sessions.clone(),
+        principals,
+        server,
+        held: AtomicUsize::default(),
+    };
 
     info!("listening on http://{address}{PATH}");
     warn_if_open(&config, address);

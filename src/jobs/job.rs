@@ -1,6 +1,6 @@
 //! One job: an upstream call whose answer its client did not wait for (DESIGN §3).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
@@ -107,6 +107,8 @@ pub struct Origin {
     pub policy: Arc<ToolPolicy>,
     /// whether the server marks the tool as safe to repeat, where it says so
     pub repeatable: Option<bool>,
+    /// the call's place in the line of its tool, from 1; 0 where the server has it (§4.2)
+    pub place: Option<Arc<AtomicUsize>>,
     pub owner: Weak<dyn Owner>,
 }
 
@@ -123,7 +125,6 @@ pub struct Job {
 #[derive(Default)]
 struct State {
     progress: Option<Box<str>>,
-    place: usize,
     /// the server's `input_required` result, raw JSON, until it is answered
     question: Option<Bytes>,
     upstream_id: Option<Id>,
@@ -210,11 +211,7 @@ impl Job {
 
     /// The place in the line of its tool, from 1; 0 where the server has the call (§4.2).
     pub fn place(&self) -> usize {
-        self.state().place
-    }
-
-    pub fn set_place(&self, place: usize) {
-        self.state().place = place;
+        self.origin.place.as_ref().map_or(0, |place| place.load(Ordering::Relaxed))
     }
 
     /// When the next poll of an unfinished job may be answered: two polls are spread to one

@@ -29,6 +29,7 @@ use crate::upstream::Headers;
 
 use super::client::Client;
 use super::deadlines::{Due, Slot};
+use super::lanes::Place;
 use super::message::{HEADER_MISMATCH, Message, error_line, result_line};
 use super::pending::name_token;
 use super::pending::{Asker, Pending, Token, What};
@@ -57,6 +58,8 @@ pub struct Call {
     pub(super) deadline: Option<Slot>,
     /// the message itself while the call waits in line
     pub(super) waiting: Option<Bytes>,
+    /// its place there, where its tool has a line
+    pub(super) place: Option<Place>,
     /// the last progress, raw JSON
     pub(super) progress: Option<Box<str>>,
     /// set once nobody waits for the answer any more
@@ -100,6 +103,7 @@ impl Call {
             headers: None,
             deadline: None,
             waiting: None,
+            place: None,
             progress: None,
             job: None,
         }
@@ -155,6 +159,7 @@ impl Session {
             headers: asker.headers.clone(),
             deadline: None,
             waiting: None,
+            place: None,
             progress: None,
             job: None,
         };
@@ -205,7 +210,7 @@ impl Session {
         mut call: Call,
         out: Bytes,
     ) {
-        let may_go = self.enter_lane(state, &call.tool, &call.policy, &inside);
+        let may_go = self.enter_lane(&mut call, &inside);
         call.waiting = (!may_go).then(|| keep(&out));
         let headers = call.headers.clone();
         let what = What::Call(Box::new(call));
@@ -326,15 +331,13 @@ impl Session {
     }
 
     /// A call that was taken back: it leaves the line or frees its place.
-    pub(super) fn call_over(&self, state: &mut State, call: &Call, inside: &Id) {
+    pub(super) fn call_over(&self, state: &mut State, call: &Call) {
         if call.is_in_line() {
-            if let Some(lane) = state.lanes.get_mut(&call.tool) {
-                lane.waiting.retain(|waiting| waiting != inside);
-            }
             if let Some(slot) = call.deadline {
                 state.deadlines.remove(slot);
             }
-            self.number_lane(state, &call.tool);
+            self.quit_lane(call);
+            self.note_answered();
         } else {
             self.call_closed(state, call);
         }

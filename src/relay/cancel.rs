@@ -72,7 +72,7 @@ impl Session {
         let Some(pending) = state.pending.withdraw(inside) else { return };
         if let What::Call(call) = pending.what {
             let in_line = call.is_in_line();
-            self.call_over(state, &call, inside);
+            self.call_over(state, &call);
             if in_line {
                 return;
             }

@@ -100,6 +100,7 @@ impl Session {
     /// Acts on deadlines when their time comes; runs for ever.
     pub async fn keep_time(&self) {
         loop {
+            self.take_turns();
             let next = self.act_on_due();
             match next {
                 // Many handles at once must leave one by one, and nobody else waits for them all.

@@ -86,7 +86,7 @@ impl Session {
         if let What::Call(call) = pending.what {
             headers = call.headers.clone();
             let in_line = call.is_in_line();
-            self.call_over(state, &call, inside);
+            self.call_over(state, &call);
             if in_line {
                 return;
             }

@@ -72,6 +72,7 @@ impl Session {
             started: call.received,
             policy: call.policy.clone(),
             repeatable: state.catalog.repeatable(&call.tool),
+            place: call.place.clone(),
             owner,
         });
         let job = match created {
@@ -94,8 +95,7 @@ impl Session {
             // Only a modern server may want the call again, with answers to its question.
             call.params = Bytes::new();
         }
-        let (at, tool) = (call.received + call.policy.max_runtime, call.tool.clone());
-        let in_line = call.is_in_line();
+        let at = call.received + call.policy.max_runtime;
         let old = call.deadline.take();
         if let Some(slot) = old {
             state.deadlines.remove(slot);
@@ -103,9 +103,6 @@ impl Session {
         let slot = self.add_deadline(state, at, Due::Call(id.clone()));
         if let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) {
             call.deadline = Some(slot);
-        }
-        if in_line {
-            self.number_lane(state, &tool);
         }
         Some(job)
     }
@@ -139,7 +136,7 @@ impl Session {
             return;
         };
         let in_line = call.is_in_line();
-        self.call_over(state, &call, &id);
+        self.call_over(state, &call);
         if !in_line {
             self.upstream.send_if_up(&cancelled_line(&id, reason), &call.headers);
         }

@@ -5,7 +5,7 @@
 //! happen to a call at the same time one comes first: that is the whole hand-over between a
 //! result and the end of its budget.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use bytes::Bytes;
@@ -32,7 +32,7 @@ use super::catalog::Catalog;
 use super::client::Client;
 use super::deadlines::{Deadlines, Due};
 use super::departure::Away;
-use super::lanes::Lane;
+use super::lanes::Lanes;
 use super::lists::{ListKind, Lists};
 use super::message::{Message, with_text};
 use super::patience::Patience;
@@ -51,6 +51,10 @@ pub struct Session {
     pub(super) client: Channel,
     pub(super) caller: Caller,
     pub(super) patience: Arc<Patience>,
+    /// the lines of tools with `max_concurrent`
+    pub(super) lanes: Arc<Lanes>,
+    /// calls whose turn has come in a line that is shared
+    pub(super) turns: Mutex<VecDeque<(Arc<str>, Id)>>,
     /// what tells this session's jobs from those of others where the server keeps state
     id: Uuid,
     /// without its server the program ends, as over stdio; else the next message starts it again
@@ -85,8 +89,6 @@ pub struct State {
     pub waits: HashMap<Id, Waiting>,
     /// policies by tool, so that globs are matched once
     pub policies: HashMap<Arc<str>, Arc<ToolPolicy>>,
-    /// the lines of tools with `max_concurrent`
-    pub lanes: HashMap<Arc<str>, Lane>,
     pub questions: Questions,
     /// the client's ids of calls whose server's answer it does not get: a late cancel is ignored
     parted: Recent,
@@ -107,12 +109,15 @@ pub struct Shared {
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
     pub patience: Arc<Patience>,
+    /// of the one server, where all sessions have the same
+    lanes: Option<Arc<Lanes>>,
 }
 
 impl Shared {
     pub fn new(config: Arc<Config>) -> Self {
         let registry = Registry::new(config.jobs.max_running, config.jobs.max_stored);
-        Shared { config, registry: Arc::new(registry), patience: Arc::default() }
+        let lanes = config.remote().map(|_| Arc::default());
+        Shared { config, registry: Arc::new(registry), patience: Arc::default(), lanes }
     }
 }
 
@@ -126,7 +131,7 @@ impl Session {
         ends_with_server: bool,
         upstream: impl FnOnce(Weak<dyn Events>) -> Arc<Supervisor>,
     ) -> Arc<Self> {
-        let Shared { config, registry, patience } = shared.clone();
+        let Shared { config, registry, patience, lanes } = shared.clone();
         Arc::new_cyclic(|me: &Weak<Session>| Session {
             upstream: upstream(me.clone()),
             state: Mutex::new(State {
@@ -142,7 +147,6 @@ impl Session {
                 away: HashMap::new(),
                 waits: HashMap::new(),
                 policies: HashMap::new(),
-                lanes: HashMap::new(),
                 questions: Questions::default(),
                 parted: Recent::default(),
                 failure: None,
@@ -152,6 +156,8 @@ impl Session {
             client,
             caller,
             patience,
+            lanes: lanes.unwrap_or_default(),
+            turns: Mutex::default(),
             id: Uuid::new_v4(),
             ends_with_server,
             me: me.clone(),

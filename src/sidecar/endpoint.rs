@@ -1,6 +1,7 @@
 //! One HTTP request: which page it is for, whether its sender is let in, and what it is.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -29,6 +30,8 @@ pub struct Sidecar {
     pub sessions: Arc<Sessions>,
     pub principals: Principals,
     pub server: Server,
+    /// bytes of bodies that are being read
+    pub held: AtomicUsize,
 }
 
 impl Endpoint for Sidecar {

@@ -42,7 +42,7 @@ impl Sidecar {
         let forwarded = self.forwarded(headers, false);
         let key = message.envelope.id.and_then(Id::parse).filter(|_| kind == Kind::Request);
         let Some(key) = key else {
-            let nowhere = Reply::Http(legacy.streams.stand().clone());
+            let nowhere = Reply::Http(legacy.streams.standing().clone());
             legacy.session.client_message(message, nowhere, &forwarded);
             return empty(StatusCode::ACCEPTED).into();
         };

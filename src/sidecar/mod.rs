@@ -11,4 +11,5 @@ pub mod legacy;
 pub mod modern;
 pub mod post;
 pub mod principal;
+pub mod request_body;
 pub mod sessions;

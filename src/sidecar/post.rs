@@ -4,10 +4,9 @@ use std::str::from_utf8;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
@@ -25,11 +24,10 @@ use super::answers::{
 use super::endpoint::Sidecar;
 use super::legacy::Begun;
 use super::modern;
+use super::request_body::read;
 
 /// After so long without a word from the server a stream is opened (CONTRACT §9).
 const SILENCE: Duration = Duration::from_secs(10);
-/// How long the next part of a body may take.
-const BODY: Duration = Duration::from_secs(60);
 
 /// Headers of MCP.
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -87,7 +85,7 @@ impl Sidecar {
             let message = "Content-Type must be application/json";
             return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, REFUSED, message);
         }
-        let body = match read(&parts.headers, body, self.config.max_message).await {
+        let body = match read(&parts.headers, body, self.config.max_message, &self.held).await {
             Ok(body) => body,
             Err(refusal) => return refusal,
         };
@@ -182,47 +180,6 @@ fn is_json(headers: &HeaderMap) -> bool {
     };
     let kind = value.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case(JSON.to_str().unwrap_or_default())
-}
-
-/// Reads a body of at most `limit` bytes.
-async fn read(
-    headers: &HeaderMap,
-    mut body: Incoming,
-    limit: usize,
-) -> Result<Bytes, Response<Body>> {
-    let too_long = || {
-        let message = format!("the body is longer than max_message ({limit} bytes)");
-        error(StatusCode::PAYLOAD_TOO_LARGE, None, REFUSED, &message)
-    };
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: usize| length > limit) {
-        return Err(too_long());
-    }
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
-    loop {
-        let frame = match timeout(BODY, body.frame()).await {
-            Ok(None) => break,
-            Ok(Some(Ok(frame))) => frame,
-            Ok(Some(Err(_))) => return Err(empty(StatusCode::BAD_REQUEST)),
-            Err(_) => return Err(empty(StatusCode::REQUEST_TIMEOUT)),
-        };
-        let Ok(data) = frame.into_data() else { continue };
-        if first.len() + all.len() + data.len() > limit {
-            return Err(too_long());
-        }
-        // Most bodies are one part, which is taken as it is.
-        if first.is_empty() && all.is_empty() {
-            first = data;
-            continue;
-        }
-        if all.is_empty() {
-            all.reserve(length.unwrap_or(2 * first.len()).min(limit));
-            all.extend_from_slice(&std::mem::take(&mut first));
-        }
-        all.extend_from_slice(&data);
-    }
-    Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
 /// Whether the client takes streams at all, for a GET.

@@ -20,8 +20,7 @@ use tracing::{info, warn};
 use crate::rpc::outbox::Outbox;
 
 use super::child::{Life, TAIL};
-use super::http::link::Ended;
-use super::http::{self, Remote};
+use super::http::{self, Ended, Remote};
 use super::process::Process;
 use super::reaper::Reaper;
 use super::server::{Launch, Server};

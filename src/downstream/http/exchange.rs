@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 
 use crate::rpc::message::Id;
 
-/// Bytes that may wait for a client that does not read them; what comes then is dropped.
-const QUEUED: usize = 8 << 20;
+/// Bytes that may wait ahead of the answer for a client that does not read them; what comes then is
+/// dropped.
+const QUEUED: usize = 1 << 20;
 /// Events and bytes that are kept of a stream for a client that comes back for them.
 const LOGGED_EVENTS: usize = 256;
 const LOGGED_BYTES: usize = 1 << 20;

@@ -82,7 +82,12 @@ impl Streams {
         }
     }
 
-    /// The standing stream, for a GET.
+    /// The standing stream.
+    pub fn standing(&self) -> &Arc<Exchange> {
+        &self.standing
+    }
+
+    /// The same, for a client that opens it.
     pub fn stand(&self) -> &Arc<Exchange> {
         self.state().stands = true;
         &self.standing

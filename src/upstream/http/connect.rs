@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, ErrorKind::UnexpectedEof};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -207,6 +207,9 @@ pub fn root(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;
+    }
+    if innermost.downcast_ref().is_some_and(|e: &io::Error| e.kind() == UnexpectedEof) {
+        return "it was closed in the middle".to_owned();
     }
     let text = innermost.to_string();
     // "Connection refused (os error 111)"

@@ -1,35 +1,37 @@
 //! One message and what the server answers to it.
 
+use std::ops::RangeInclusive;
 use std::str::from_utf8;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body_util::BodyExt;
+use http::response::Parts;
+use http::{Response, StatusCode, Uri};
 use hyper::body::Incoming;
+use hyper_util::client::legacy::Error;
 use tokio::time::timeout;
-use tracing::warn;
+use tracing::debug;
 
-use crate::rpc::lines::{Gathered, Line};
+use crate::rpc::lines::Line;
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::object::{Members, elements};
 use crate::rpc::splice::Edits;
 use crate::upstream::{From, Loss};
 
-use super::connect::root;
+use super::incoming::{gather, is_event_stream};
 use super::link::Link;
 use super::loss;
 use super::message::{Message, Role, SESSION, Session};
 use super::outgoing::Outgoing;
-use super::stream::{PATIENCE, Stream, is_event_stream};
+use super::stream::{PATIENCE, REFUSAL, Stream, UNNEEDED};
+use super::{Spoken, two_ways};
 
 /// How long a stream may stay open after its answer, so that its connection can be used again.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long a refusal may take to be read.
-const REFUSAL: Duration = Duration::from_secs(10);
-/// So much of an answer that nobody needs is read.
-const UNNEEDED: usize = 64 << 10;
+
+/// The errors by which a modern server is known (PROTOCOL §1.2).
+const MODERN_ERRORS: RangeInclusive<i64> = -32022..=-32020;
 
 /// One message on its way, and its answer.
 pub struct Exchange {
@@ -37,6 +39,8 @@ pub struct Exchange {
     pub message: Message,
     /// as it was when the message left
     pub session: Arc<Session>,
+    /// where messages go in HTTP+SSE
+    pub two_ways: Option<Uri>,
     /// tells it from others
     pub token: u64,
 }
@@ -45,6 +49,8 @@ pub struct Exchange {
 pub enum Outcome {
     /// answered, or there was nothing to answer
     Done,
+    /// the answer comes on another stream
+    Sent,
     Lost(Loss),
     /// the server does not know the session (404)
     Forgotten,
@@ -54,36 +60,74 @@ impl Exchange {
     /// Sends the message and handles whatever comes back.
     pub async fn run(self) {
         let outcome = self.converse().await;
-        let Exchange { link, message, session, token } = self;
+        let Exchange { link, message, session, token, .. } = self;
         link.over(message, &session, token, outcome);
     }
 
     async fn converse(&self) -> Outcome {
+        if let Some(address) = &self.two_ways {
+            return self.post_two_ways(address).await;
+        }
+        let response = match self.post(&self.link.remote.url).await {
+            Ok(response) => response,
+            Err(error) => return self.unsent(&error),
+        };
+        let opens = matches!(self.message.role, Role::Initialize | Role::Discover);
+        if !response.status().is_success() {
+            return self.refused(response).await;
+        }
+        if opens {
+            self.link.remote.found(Spoken::Streamable);
+        }
+        if self.message.role == Role::Initialize {
+            let id = response.headers().get(SESSION).cloned();
+            self.link.session_opened(self.token, id);
+        }
+        if self.message.id.is_some() {
+            return self.answered(response).await;
+        }
+        self.accepted(response).await;
+        Outcome::Done
+    }
+
+    /// Sends the message; waits for the head of the answer.
+    async fn post(&self, url: &Uri) -> Result<Response<Incoming>, Error> {
         let Message { bytes, sent, .. } = &self.message;
         let remote = &self.link.remote;
         let headers = self.message.post_headers(remote.base(), &self.session);
         let body = Outgoing::message(bytes.clone(), sent.clone());
-        let response = match remote.post(headers, body).await {
-            Ok(response) => response,
-            Err(error) => {
-                return Outcome::Lost(loss::unsent(remote.address(), &error, sent.has_left()));
-            }
-        };
-        sent.met();
-        match response.status() {
-            status if !status.is_success() => self.refused(response).await,
-            _ if self.message.role == Role::Initialize => {
-                let id = response.headers().get(SESSION).cloned();
-                self.link.session_opened(self.token, id);
-                self.answered(response).await
-            }
-            _ if self.message.id.is_some() => self.answered(response).await,
-            _ => {
-                self.link.accepted(&self.message, self.token);
-                let _ = timeout(LINGER, gather(response.into_body(), UNNEEDED)).await;
-                Outcome::Done
-            }
+        let response = remote.post(url, headers, body).await;
+        if response.is_ok() {
+            sent.met();
         }
+        response
+    }
+
+    fn unsent(&self, error: &Error) -> Outcome {
+        let left = self.message.sent.has_left();
+        Outcome::Lost(loss::unsent(self.link.remote.address(), error, left))
+    }
+
+    /// HTTP+SSE: the answer comes on the one stream that there is.
+    async fn post_two_ways(&self, address: &Uri) -> Outcome {
+        match self.post(address).await {
+            Ok(response) if response.status().is_success() => {
+                self.accepted(response).await;
+                Outcome::Sent
+            }
+            Ok(response) => {
+                let (head, body) = read_refusal(response, self.link.limit).await;
+                self.settled(&head, body)
+            }
+            Err(error) => self.unsent(&error),
+        }
+    }
+
+    /// A success that brings nothing.
+    async fn accepted(&self, response: Response<Incoming>) {
+        self.link.accepted(&self.message, self.token);
+        // To its end, so that the connection can be used again.
+        let _ = timeout(LINGER, gather(response.into_body(), UNNEEDED)).await;
     }
 
     /// A success: the answer is in the body, or on the stream that it is.
@@ -101,24 +145,30 @@ impl Exchange {
         }
     }
 
-    /// Anything but a success. It may still be a message.
+    /// Anything but a success.
     async fn refused(&self, response: Response<Incoming>) -> Outcome {
-        let (head, body) = response.into_parts();
-        let status = head.status;
-        let body = timeout(REFUSAL, gather(body, self.link.limit)).await;
-        let body = body.ok().and_then(Result::ok).flatten();
-        let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let had_session = self.session.id.is_some() && self.message.modern.is_none();
-        let forgotten = status == StatusCode::NOT_FOUND
-            && had_session
-            && self.message.role != Role::Initialize
-            && !body.as_ref().is_some_and(|body| self.is_unknown_method(body));
-        if forgotten {
+        let (head, body) = read_refusal(response, self.link.limit).await;
+        if self.is_forgotten(head.status, body.as_ref()) {
             return Outcome::Forgotten;
         }
+        if self.may_be_two_ways(head.status, body.as_ref()) {
+            match two_ways::open(self.link.clone(), self.message.headers.clone()).await {
+                Ok((stream, address)) => {
+                    self.link.switch(stream, address.clone());
+                    return self.post_two_ways(&address).await;
+                }
+                Err(loss) => debug!("no HTTP+SSE either: {}", loss.cause),
+            }
+        }
+        self.settled(&head, body)
+    }
+
+    /// A refusal that is final: it may be a message all the same.
+    fn settled(&self, head: &Parts, body: Option<Line>) -> Outcome {
+        let refused = matches!(head.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let rest = match body {
             Some(line) if !refused && self.message.id.is_some() => {
-                match self.take_up(line, Some(status)) {
+                match self.take_up(line, Some(head.status)) {
                     None => return Outcome::Done,
                     Some(rest) => rest,
                 }
@@ -126,17 +176,34 @@ impl Exchange {
             Some(Line::Whole(body)) => body.slice(..body.len().min(UNNEEDED)),
             _ => Bytes::new(),
         };
-        Outcome::Lost(loss::status(self.link.remote.address(), &head, rest))
+        Outcome::Lost(loss::status(self.link.remote.address(), head, rest))
+    }
+
+    /// Whether the server does not know the session that the message was in.
+    fn is_forgotten(&self, status: StatusCode, body: Option<&Line>) -> bool {
+        let in_session = self.session.id.is_some() && self.message.modern.is_none();
+        let is_about_method = || body.is_some_and(|body| self.is_unknown_method(body));
+        status == StatusCode::NOT_FOUND
+            && in_session
+            && self.message.role != Role::Initialize
+            && !is_about_method()
+    }
+
+    /// Whether this refusal is one of a server that speaks HTTP+SSE (PROTOCOL §1.3).
+    fn may_be_two_ways(&self, status: StatusCode, body: Option<&Line>) -> bool {
+        let opens = matches!(self.message.role, Role::Initialize | Role::Discover);
+        let modern = body.and_then(error_code).is_some_and(|code| MODERN_ERRORS.contains(&code));
+        let statuses =
+            [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+        opens && statuses.contains(&status) && !modern && self.link.remote.spoken().is_none()
     }
 
     /// Whether a 404 is about the method, not the session.
     fn is_unknown_method(&self, body: &Line) -> bool {
-        let Line::Whole(body) = body else { return false };
-        let Ok(text) = from_utf8(body) else { return false };
-        let Ok(envelope) = Envelope::parse(text) else { return false };
-        let code = envelope.error.and_then(Members::parse).and_then(|error| error.get("code"));
-        let id = envelope.id.and_then(Id::parse);
-        code == Some("-32601") && id.is_some() && id == self.message.id
+        let Line::Whole(bytes) = body else { return false };
+        let Ok(envelope) = from_utf8(bytes).map(Envelope::parse) else { return false };
+        let id = envelope.ok().and_then(|envelope| envelope.id).and_then(Id::parse);
+        error_code(body) == Some(-32601) && id.is_some() && id == self.message.id
     }
 
     /// Hands on a body that is the answer; gives it back where it is none.
@@ -240,6 +307,20 @@ impl Exchange {
     }
 }
 
+/// Reads what came with a refusal, as far as it comes in time.
+async fn read_refusal(response: Response<Incoming>, limit: usize) -> (Parts, Option<Line>) {
+    let (head, body) = response.into_parts();
+    let body = timeout(REFUSAL, gather(body, limit)).await;
+    (head, body.ok().and_then(Result::ok).flatten())
+}
+
+/// The code of a JSON-RPC error.
+fn error_code(body: &Line) -> Option<i64> {
+    let Line::Whole(bytes) = body else { return None };
+    let envelope = Envelope::parse(from_utf8(bytes).ok()?).ok()?;
+    Members::parse(envelope.error?)?.get("code")?.parse().ok()
+}
+
 /// Whether a text is, or holds, the answer to a request.
 fn answers(text: &str, id: &Id) -> bool {
     if text.starts_with('[') {
@@ -247,16 +328,4 @@ fn answers(text: &str, id: &Id) -> bool {
     }
     let Ok(envelope) = Envelope::parse(text) else { return false };
     envelope.kind() == Kind::Response && envelope.id.is_some_and(|raw| id.is_written(raw))
-}
-
-/// Reads a body. The error is a part of a sentence.
-async fn gather(mut body: Incoming, limit: usize) -> Result<Option<Line>, String> {
-    let mut gathered = Gathered::new(limit);
-    while let Some(frame) = body.frame().await {
-        match frame.map_err(|error| root(&error))?.into_data() {
-            Ok(data) => gathered.add(data),
-            Err(_) => warn!("the server sent trailers, which mean nothing in MCP"),
-        }
-    }
-    Ok(gathered.finish())
 }

@@ -13,8 +13,9 @@ use super::stream::Stream;
 
 /// Reads the stream as long as the server offers one.
 pub async fn listen(link: Arc<Link>, session: Arc<Session>, headers: Headers) {
-    let Some(mut stream) = Stream::open(link.clone(), session, headers).await else {
-        return debug!("the server offers no stream of its own");
+    let mut stream = match Stream::open(link.clone(), session, headers).await {
+        Ok(stream) => stream,
+        Err(loss) => return debug!("no stream of the server's own: {}", loss.cause),
     };
     loop {
         while let Some(event) = stream.next().await {

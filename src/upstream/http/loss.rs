@@ -41,6 +41,12 @@ pub fn begun(cause: String) -> Loss {
     Loss { cause: cause.into(), reached: true, refusal: None }
 }
 
+/// A server that is there, and with which nothing can be begun.
+pub fn unstarted(address: &str, why: &str) -> Loss {
+    let cause = format!("the server at {address} can't be used over HTTP+SSE: {why}");
+    Loss { cause: cause.into(), reached: false, refusal: None }
+}
+
 /// A session that is forgotten again as soon as it is opened.
 pub fn forgotten(address: &str) -> Loss {
     let cause = format!(

@@ -25,6 +25,8 @@ const FIRST_WITH_VERSION: &[u8] = b"2025-06-18";
 #[derive(Debug, PartialEq, Eq)]
 pub enum Role {
     Initialize,
+    /// `server/discover`
+    Discover,
     Initialized,
     /// of the request with this id
     Cancelled(Option<Id>),
@@ -98,6 +100,7 @@ impl Message {
 fn role(kind: Kind, method: &str, params: &Params) -> Role {
     match (kind, method) {
         (Kind::Request, "initialize") => Role::Initialize,
+        (Kind::Request, "server/discover") => Role::Discover,
         (Kind::Request, _) => Role::Request,
         (Kind::Notification, "notifications/initialized") => Role::Initialized,
         (Kind::Notification, "notifications/cancelled") => {
@@ -131,7 +134,7 @@ impl Modern {
 }
 
 /// What a legacy server is told with every message after `initialize`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Session {
     pub id: Option<HeaderValue>,
     /// as agreed on

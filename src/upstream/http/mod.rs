@@ -1,20 +1,27 @@
 //! A server at a URL: Streamable HTTP of both eras (PROTOCOL §6.2, §6.3).
 //!
 //! [`Remote`] is the server, made once for the process. Each life of it that a supervisor starts is
-//! a [`link::Link`]: it orders what leaves, and knows the session. Each message is an
+//! a [`link::Link`]: it orders what leaves, and knows the session (`state.rs`, `life.rs`). Each message is an
 //! [`exchange::Exchange`], one POST with its answer, whose stream may be cut and resumed
-//! (`stream.rs`). What the server says by itself comes on the stream of `listen.rs`.
+//! (`stream.rs`). What the server says by itself comes on the stream of `listen.rs`. A server of the
+//! first revision has one stream for all (`two_ways.rs`); which kind it is, is found out from its
+//! answer to the first message (PROTOCOL §1.3).
 
 mod connect;
 mod exchange;
+mod incoming;
+mod life;
 pub mod link;
 mod listen;
 mod loss;
 mod message;
 mod outgoing;
+mod state;
 mod stream;
+mod two_ways;
 
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -29,6 +36,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
 use crate::config;
+
+pub use life::Ended;
 
 use connect::{Connector, IDLE, root};
 use outgoing::Outgoing;
@@ -57,6 +66,15 @@ pub struct Remote {
     connector: Connector,
     /// it was there once
     met: AtomicBool,
+    transport: OnceLock<Spoken>,
+}
+
+/// Which transport a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    Streamable,
+    /// HTTP+SSE
+    TwoWays,
 }
 
 impl Remote {
@@ -76,7 +94,12 @@ impl Remote {
         }
         let (url, address) = (config.url.clone(), config.address());
         let met = AtomicBool::new(false);
-        Arc::new(Remote { url, address, base, client, connector, met })
+        let transport = match config.transport {
+            config::Transport::Auto => OnceLock::new(),
+            config::Transport::StreamableHttp => OnceLock::from(Spoken::Streamable),
+            config::Transport::Sse => OnceLock::from(Spoken::TwoWays),
+        };
+        Arc::new(Remote { url, address, base, client, connector, met, transport })
     }
 
     /// The URL as it may be shown: without its query.
@@ -126,6 +149,16 @@ impl Remote {
         timeout(DOCUMENT, getting).await.map_err(late)?
     }
 
+    /// Which transport the server speaks; `None`: that is not known yet.
+    fn spoken(&self) -> Option<Spoken> {
+        self.transport.get().copied()
+    }
+
+    /// Notes what was found out, for all sessions; the first finding stays.
+    fn found(&self, spoken: Spoken) {
+        let _ = self.transport.set(spoken);
+    }
+
     /// Makes a connection for the first message, unless there was one before.
     async fn warm_up(&self) -> Result<(), String> {
         if self.met.load(Ordering::Relaxed) {
@@ -138,12 +171,13 @@ impl Remote {
     /// POSTs a message; waits for the head of the answer, however long that takes.
     async fn post(
         &self,
+        url: &Uri,
         mut headers: HeaderMap,
         body: Outgoing,
     ) -> Result<Response<Incoming>, Error> {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, EITHER);
-        self.send(Method::POST, &self.url, headers, body).await
+        self.send(Method::POST, url, headers, body).await
     }
 
     /// GETs a stream of events.

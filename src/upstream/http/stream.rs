@@ -3,17 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
+use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
+use crate::rpc::lines::Line;
 use crate::rpc::sse::{Event, Events};
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Loss};
 
 use super::connect::root;
+use super::incoming::{gather, is_event_stream};
 use super::link::Link;
+use super::loss;
 use super::message::{Session, with_headers};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -23,6 +26,10 @@ const RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// A server that can't be reached for so long has lost the stream.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a refusal may take to be read, and how much of it is.
+pub const REFUSAL: Duration = Duration::from_secs(10);
+pub const UNNEEDED: usize = 64 << 10;
 
 /// A stream of events of the server.
 pub struct Stream {
@@ -56,13 +63,29 @@ impl Stream {
         Stream { link, session, headers, body, events, last_id, retry, in_vain: 0, why }
     }
 
-    /// Opens the stream on which the server speaks by itself. `None`: it has none.
-    pub async fn open(link: Arc<Link>, session: Arc<Session>, headers: Headers) -> Option<Self> {
+    /// Opens the stream on which the server speaks by itself.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn open(
+        link: Arc<Link>,
+        session: Arc<Session>,
+        headers: Headers,
+    ) -> Result<Self, Loss> {
         let mut all = with_headers(link.remote.base(), &headers);
         session.put_into(&mut all);
-        let response = link.remote.listen(all).await.ok()?;
-        let is_stream = response.status().is_success() && is_event_stream(&response);
-        is_stream.then(|| Stream::new(link, session, headers, response))
+        let address = link.remote.address();
+        let response = link.remote.listen(all).await;
+        let response = response.map_err(|error| loss::unsent(address, &error, false))?;
+        if response.status().is_success() && is_event_stream(&response) {
+            return Ok(Stream::new(link, session, headers, response));
+        }
+        let (head, body) = response.into_parts();
+        let body = match timeout(REFUSAL, gather(body, UNNEEDED)).await {
+            Ok(Ok(Some(Line::Whole(body)))) => body,
+            _ => Bytes::new(),
+        };
+        Err(loss::status(address, &head, body))
     }
 
     /// The next event; `None` at the end of the connection. While the way to the client is full,
@@ -158,11 +181,4 @@ impl Stream {
         };
         pause.min(LONGEST_RETRY)
     }
-}
-
-/// Whether a body is a stream of events.
-pub fn is_event_stream(response: &Response<Incoming>) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
-    kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }

@@ -1,0 +1,32 @@
+//! The bodies of answers.
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::rpc::lines::{Gathered, Line};
+
+use super::connect::root;
+
+/// Whether a body is a stream of events.
+pub fn is_event_stream(response: &Response<Incoming>) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
+    kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}
+
+/// Reads a body to its end; what is above the limit is thrown away but for its two ends.
+///
+/// # Errors
+/// A part of a sentence: why there was no end.
+pub async fn gather(mut body: Incoming, limit: usize) -> Result<Option<Line>, String> {
+    let mut gathered = Gathered::new(limit);
+    while let Some(frame) = body.frame().await {
+        // Trailers mean nothing in MCP.
+        if let Ok(data) = frame.map_err(|error| root(&error))?.into_data() {
+            gathered.add(data);
+        }
+    }
+    Ok(gathered.finish())
+}
