@@ -114,7 +114,7 @@ async fn s9_a_server_that_does_not_know_the_event_has_lost_the_call() {
     is_unknown(&peer, &call).await;
 }
 
-/// The call failed, and its model is told how.
+/// The call failed, its model is told how, and the next call works.
 async fn is_unknown(peer: &Peer, call: &str) {
     let answer = peer.answer(call).await;
     assert!(answer.is_error(), "{}", answer.raw);
@@ -124,7 +124,8 @@ async fn is_unknown(peer: &Peer, call: &str) {
         answer.raw
     );
     assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
-    assert_eq!(peer.calls_of("sleep").len(), 1, "the call is not repeated");
+    let calls = peer.received("tools/call").len() - peer.calls_of("echo").len();
+    assert_eq!(calls, peer.calls_of("echo").len(), "no call is repeated");
 }
 
 #[tokio::test]
@@ -134,7 +135,6 @@ async fn s7_a_legacy_stream_cut_without_ids_is_an_unknown_outcome() {
         let call = peer.start("script", json!({"steps": [ending, {"sleep": 60_000}]})).await;
         is_unknown(&peer, &call).await;
     }
-    assert_eq!(peer.calls_of("script").len(), 2);
     assert_eq!(openings(&peer), 1, "the session goes on");
 }
 
