@@ -140,7 +140,7 @@ async fn s9_a_404_without_a_session_is_no_reason_for_a_new_one() {
 #[tokio::test]
 async fn s9_an_unknown_method_is_no_forgotten_session() {
     let peer = legacy().await;
-    let body = json!({"jsonrpc": "2.0", "id": 2, "error": {"code": -32601, "message": "no"}});
+    let body = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -32601, "message": "no"}});
     let fault = json!({"on": "x/later", "status": 404, "body": body.to_string()});
     peer.upstream().fault(fault).await;
     assert_eq!(peer.ask("x/later", json!({})).await.error_code(), -32601);

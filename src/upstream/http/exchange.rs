@@ -143,10 +143,14 @@ impl Exchange {
         }
         let (head, body) = response.into_parts();
         match gather(body, self.link.limit).await {
-            Ok(line) => match line.and_then(|line| self.take_up(line, None)) {
+            Ok(Some(line)) => match self.take_up(line, None) {
                 None => Outcome::Done,
                 Some(rest) => Outcome::Lost(loss::status(self.link.remote.address(), &head, rest)),
             },
+            Ok(None) => {
+                let nothing = Bytes::new();
+                Outcome::Lost(loss::status(self.link.remote.address(), &head, nothing))
+            }
             Err(why) => Outcome::Lost(loss::begun(self.broken(&why))),
         }
     }
