@@ -273,7 +273,7 @@ async fn c32_a_stream_without_line_ends_takes_no_memory() {
     let toml = "[server]\nmax_message = \"1MiB\"";
     let peer = Peer::opened(remote(&[]).config(toml)).await;
     let before = process::peak_memory(peer.pid());
-    let flood = json!({"repeat": ["data: and so on, and so on, and so on", 2_000_000]});
+    let flood = json!({"repeat": ["data: and so on".repeat(1000), 5000]});
     let steps = json!([flood, {"write": "\n\n"}, {"result": "7"}]);
     assert_eq!(peer.script(steps).await.raw_result(), "7");
     let grown = process::peak_memory(peer.pid()) - before;
