@@ -88,6 +88,11 @@ impl Streams {
         &self.standing
     }
 
+    /// The same where nobody reads it yet.
+    pub fn standing(&self) -> &Arc<Exchange> {
+        &self.standing
+    }
+
     /// The stream of which an event has this id, and the event's number.
     pub fn find(&self, event: &str) -> Option<(Arc<Exchange>, u64)> {
         let (stream, event) = event.split_once('-')?;
