@@ -122,6 +122,15 @@ impl HttpPeer {
         self.send("POST", &list(&self.headers_of(message), more), message).await
     }
 
+    /// Posts a message with this value for a header of its era, or without the header.
+    pub async fn post_but(&self, message: &str, name: &str, value: Option<&str>) -> Response {
+        let headers = self.headers_of(message);
+        let mut headers = list(&headers, &[]);
+        headers.retain(|(own, _)| *own != name);
+        headers.extend(value.map(|value| (name, value)));
+        self.send("POST", &headers, message).await
+    }
+
     /// Posts a message, however long its answer takes to begin.
     pub async fn try_post(&self, message: &str) -> Result<Response, String> {
         let headers = self.headers_of(message);
