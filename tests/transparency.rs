@@ -7,8 +7,9 @@
 mod support;
 
 use serde_json::{Value, json};
+use support::corpus::{Case, Findings};
 use support::json::{Object, elements, member, string, without_id};
-use support::{Answer, Line, Peer, Setup};
+use support::{Answer, Line, Peer, Setup, Transport};
 
 /// What a server with tasks of its own declares: nothing is taken out of a call for it.
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"logging":{},"completions":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#;
@@ -16,8 +17,8 @@ const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"resources":{"subscr
 /// A progress token that a typed reader would spell otherwise.
 const TOKEN: &str = r#""t\u006f\/ken""#;
 
-/// Runs each of the tests with the proxy and without it.
-macro_rules! both_ways {
+/// Runs each of the tests without the proxy, and with it between all that it can stand between.
+macro_rules! all_ways {
     ($($test:ident)*) => {
         mod direct {
             $(#[tokio::test] async fn $test() { super::$test(super::Setup::direct()).await; })*
@@ -25,10 +26,26 @@ macro_rules! both_ways {
         mod proxied {
             $(#[tokio::test] async fn $test() { super::$test(super::Setup::proxied()).await; })*
         }
+        mod served {
+            $(#[tokio::test] async fn $test() {
+                super::$test(super::Setup::proxied().served()).await;
+            })*
+        }
+        mod stdio_to_http {
+            $(#[tokio::test] async fn $test() {
+                super::$test(super::Setup::proxied().upstream(super::Transport::Http)).await;
+            })*
+        }
+        mod http_to_http {
+            $(#[tokio::test] async fn $test() {
+                let setup = super::Setup::proxied().served();
+                super::$test(setup.upstream(super::Transport::Http)).await;
+            })*
+        }
     };
 }
 
-both_ways! {
+all_ways! {
     requests_of_the_client
     requests_of_a_modern_client
     notifications_of_the_client
@@ -42,62 +59,6 @@ both_ways! {
     messages_of_the_server
     batches_of_the_server
     tools_of_the_server
-}
-
-/// A message of the corpus.
-struct Case {
-    name: String,
-    text: String,
-}
-
-macro_rules! corpus {
-    ($file:literal) => {
-        cases(include_str!(concat!("corpus/", $file, ".txt")))
-    };
-}
-
-/// The cases of a file, as `tests/corpus/README.md` describes it.
-fn cases(file: &str) -> Vec<Case> {
-    let lines = file.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.zip(1001..).map(|(line, number)| case(line, number)).collect()
-}
-
-fn case(line: &str, number: usize) -> Case {
-    let (name, text) = line.split_once(": ").unwrap_or_else(|| panic!("no name: {line}"));
-    let text = text
-        .replace("$N", &number.to_string())
-        .replace("$DEEP", &format!("{}{}", "[".repeat(500), "]".repeat(500)))
-        .replace("$BIG", &"big ".repeat(50_000))
-        .replace("$CR", "\r")
-        .replace("$SP", " ")
-        .replace("$U2028", "\u{2028}")
-        .replace("$UFEFF", "\u{feff}")
-        .replace("$U7F", "\u{7f}");
-    Case { name: name.to_owned(), text }
-}
-
-/// The differences found in a session; it panics about all of them at once.
-#[derive(Default)]
-struct Findings(Vec<String>);
-
-impl Findings {
-    fn same(&mut self, case: &Case, is: &str, should_be: &str) {
-        if is != should_be {
-            self.note(case, &format!("is        {}\n  should be {}", short(is), short(should_be)));
-        }
-    }
-
-    fn note(&mut self, case: &Case, what: &str) {
-        self.0.push(format!("{}\n  {what}", case.name));
-    }
-
-    fn report(self) {
-        assert!(self.0.is_empty(), "{} messages changed:\n{}", self.0.len(), self.0.join("\n"));
-    }
-}
-
-fn short(text: &str) -> String {
-    text.chars().take(500).collect()
 }
 
 /// Starts a peer and opens a session in which nothing is documented to change.
@@ -151,7 +112,7 @@ async fn send(peer: &Peer, case: &Case, findings: &mut Findings) -> Vec<Answer> 
 
 /// Sends requests; those of `x/echo_params` must come back as the params that were sent.
 async fn send_requests(peer: &Peer, cases: Vec<Case>) {
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(peer);
     for case in cases {
         let answers = send(peer, &case, &mut findings).await;
         for (message, answer) in messages(&case.text).iter().zip(answers) {
@@ -177,7 +138,7 @@ async fn requests_of_a_modern_client(setup: Setup) {
 
 async fn notifications_of_the_client(setup: Setup) {
     let peer = open(setup, "2025-11-25").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for case in corpus!("client_notifications") {
         send(&peer, &case, &mut findings).await;
     }
@@ -186,7 +147,7 @@ async fn notifications_of_the_client(setup: Setup) {
 
 async fn batches_of_the_client(setup: Setup) {
     let peer = open(setup, "2025-03-26").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for case in corpus!("client_batches") {
         send(&peer, &case, &mut findings).await;
     }
@@ -196,7 +157,7 @@ async fn batches_of_the_client(setup: Setup) {
 /// The server asks; the client's answer must reach it as it is, and comes back in the result.
 async fn answers_of_the_client(setup: Setup) {
     let peer = open(setup, "2025-11-25").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     let steps = json!([{"request": {"method": "roots/list"}}, {"result": "[$ANSWER]"}]);
     for case in corpus!("client_answers") {
         let (start, mark) = (peer.journal().len(), peer.mark());
@@ -221,7 +182,7 @@ fn is_method(line: &Line, method: &str) -> bool {
 
 async fn ids_of_the_client(setup: Setup) {
     let peer = open(setup, "2025-11-25").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for (case, number) in corpus!("ids").into_iter().zip(0..) {
         let mark = peer.mark();
         peer.request_as(&case.text, "x/echo_params", json!({"n": number})).await;
@@ -252,7 +213,7 @@ async fn ids_of_calls_that_run_at_once(setup: Setup) {
 
 async fn ids_of_the_server(setup: Setup) {
     let peer = open(setup, "2025-11-25").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for (case, number) in corpus!("ids").into_iter().zip(0..) {
         let question = json!({"method": "x/ask", "id": case.text});
         let steps = json!([{"request": question}, {"result": "[$ANSWER]"}]);
@@ -268,7 +229,7 @@ async fn ids_of_the_server(setup: Setup) {
 
 async fn results_of_the_server(setup: Setup) {
     let peer = open(setup, "2025-11-25").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for case in corpus!("server_results") {
         let called = peer.call("raw", json!({"result": case.text})).await;
         findings.same(&case, called.raw_result(), &case.text);
@@ -280,7 +241,7 @@ async fn results_of_the_server(setup: Setup) {
 
 async fn errors_of_the_server(setup: Setup) {
     let peer = open(setup, "2025-11-25").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for case in corpus!("server_errors") {
         let called = peer.call("raw", json!({"error": case.text})).await;
         findings.same(&case, called.raw_error(), &case.text);
@@ -311,11 +272,13 @@ async fn let_send(peer: &Peer, case: &Case) -> (Vec<String>, String) {
 
 async fn messages_of_the_server(setup: Setup) {
     let peer = open(setup, "2025-11-25").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for case in corpus!("server_messages") {
         let (came, sent) = let_send(&peer, &case).await;
         let wanted = without_id(sent.trim());
-        let Some(message) = came.iter().find(|message| without_id(message) == wanted) else {
+        let Some(message) =
+            came.iter().find(|message| findings.alike(&without_id(message), &wanted))
+        else {
             findings.same(&case, &came.join("\n            "), &wanted);
             continue;
         };
@@ -349,7 +312,7 @@ async fn answer_and_check(
 
 async fn batches_of_the_server(setup: Setup) {
     let peer = open(setup, "2025-03-26").await;
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for case in corpus!("server_batches") {
         let (came, sent) = let_send(&peer, &case).await;
         for message in messages(&sent) {
@@ -366,7 +329,7 @@ async fn tools_of_the_server(setup: Setup) {
     let peer = open(setup, "2025-06-18").await;
     let list = peer.ask("tools/list", json!({})).await;
     let tools = member(list.raw_result(), "tools").and_then(elements).expect("a list of tools");
-    let mut findings = Findings::default();
+    let mut findings = Findings::of(&peer);
     for (case, place) in corpus!("tools").iter().zip(0..) {
         findings.same(case, tools.get(place).unwrap_or(&"absent"), &case.text);
     }
@@ -395,6 +358,11 @@ async fn greetings_direct() {
 #[tokio::test]
 async fn greetings_proxied() {
     greetings(Setup::proxied).await;
+}
+
+#[tokio::test]
+async fn greetings_over_http() {
+    greetings(|| Setup::proxied().served().upstream(Transport::Http)).await;
 }
 
 #[test]

@@ -27,6 +27,12 @@ pub enum Line {
     TooLong { head: Bytes, tail: Bytes, length: u64 },
 }
 
+/// A message as one line: a line end inside JSON text is always white space (DESIGN §2).
+pub fn one_line(message: &Bytes) -> Bytes {
+    let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
+    message.iter().map(space).collect()
+}
+
 /// Cuts lines out of a byte stream. No byte is scanned twice, and no more than the limit is kept.
 pub struct Lines {
     buffer: BytesMut,

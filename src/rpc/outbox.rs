@@ -10,8 +10,11 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use memchr::memchr;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
+
+use super::lines::one_line;
 
 /// Messages from this size on are queued as they are; smaller ones are gathered into one write.
 const LARGE: usize = 16 << 10;
@@ -107,9 +110,16 @@ impl Outbox {
         self.queue.lock().expect("no panic while the queue is held")
     }
 
-    /// Queues one message; the line end is added. After `close` or a broken pipe it is dropped,
-    /// and `false` is returned.
+    /// Queues one message, as one line: what came over HTTP may have been several. The line end is
+    /// added. After `close` or a broken pipe it is dropped, and `false` is returned.
     pub fn push(&self, message: &Bytes) -> bool {
+        if memchr(b'\n', message).is_some() {
+            return self.push_line(&one_line(message));
+        }
+        self.push_line(message)
+    }
+
+    fn push_line(&self, message: &Bytes) -> bool {
         let mut queue = self.queue();
         if queue.closed || queue.broken {
             return false;

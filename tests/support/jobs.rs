@@ -54,7 +54,8 @@ impl Peer {
     /// The caller's jobs, as `job_get` lists them.
     pub async fn jobs(&self) -> Vec<Value> {
         let list = self.job_get(json!({})).await;
-        list.structured()["jobs"].as_array().unwrap_or_else(|| self.fail("no list")).clone()
+        let text: Value = serde_json::from_str(list.text()).unwrap_or_default();
+        text["jobs"].as_array().unwrap_or_else(|| self.fail("no list")).clone()
     }
 
     /// Waits until the list shows the newest job with this status.

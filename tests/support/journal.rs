@@ -50,6 +50,11 @@ impl Entry {
         self.json["http"]["method"].as_str()
     }
 
+    /// Whether it was a request of HTTP, whatever its body.
+    pub fn is_http(&self) -> bool {
+        self.http_method().is_some()
+    }
+
     /// The raw text of the params.
     pub fn raw_params(&self) -> Option<&str> {
         json::member(self.line.trim(), "params")

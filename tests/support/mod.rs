@@ -15,6 +15,7 @@
 mod answer;
 mod background;
 pub mod cli;
+pub mod corpus;
 pub mod http;
 mod jobs;
 mod journal;

@@ -108,6 +108,11 @@ impl Peer {
         self.upstream.as_ref().expect("the fake server is one over HTTP")
     }
 
+    /// Whether the fake server is one over HTTP, behind the proxy.
+    pub fn has_upstream(&self) -> bool {
+        self.upstream.is_some()
+    }
+
     /// Another client of what is served over HTTP.
     pub async fn http(&self) -> HttpPeer {
         let listening = self.listening.as_ref().expect("it is served over HTTP");

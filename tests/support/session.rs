@@ -42,6 +42,11 @@ impl Peer {
         *self.meta.lock().expect("no holder panics") = Some(modern_meta(name, capabilities));
     }
 
+    /// From here on requests are those of a legacy client again.
+    pub fn become_legacy(&self) {
+        *self.meta.lock().expect("no holder panics") = None;
+    }
+
     /// Calls a tool as a modern client, `test-client` unless `become_modern` named another.
     pub async fn modern_call(&self, tool: &str, args: Value) -> Answer {
         if self.meta.lock().expect("no holder panics").is_none() {

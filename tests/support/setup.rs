@@ -33,6 +33,7 @@ pub struct Setup {
     sockets: bool,
     served: bool,
     upstream: Option<Transport>,
+    url: Option<String>,
 }
 
 impl Setup {
@@ -59,6 +60,7 @@ impl Setup {
             sockets: false,
             served: false,
             upstream: None,
+            url: None,
         }
     }
 
@@ -108,6 +110,12 @@ impl Setup {
     /// The proxy finds the fake server at a URL, over this transport.
     pub fn upstream(mut self, transport: Transport) -> Self {
         self.upstream = Some(transport);
+        self
+    }
+
+    /// The proxy is to find its server at this URL, whatever is there.
+    pub fn at(mut self, url: &str) -> Self {
+        self.url = Some(url.to_owned());
         self
     }
 
@@ -178,8 +186,8 @@ impl Setup {
             }
             words.extend(self.options.iter().map(Into::into));
         }
-        match upstream {
-            Some(server) => words.push(server.url().into()),
+        match upstream.map(FakeHttp::url).or_else(|| self.url.clone()) {
+            Some(url) => words.push(url.into()),
             None => words.extend(self.server_command()),
         }
         let mut command = Command::new(&words[0]);

@@ -12,6 +12,8 @@ use bytes::Bytes;
 use memchr::memchr2;
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::rpc::lines::one_line;
+
 use super::exchange::{Event, Reading};
 
 /// A stream that was silent for so long gets a comment.
@@ -67,7 +69,9 @@ impl EventStream {
 
 /// One event as text: a line of data whatever white space the message has.
 fn chunks_of(chunks: &mut VecDeque<Bytes>, id: Option<&str>, message: &Bytes) {
-    let message = one_line(message);
+    // A CR alone ends a line too.
+    let has_line_end = memchr2(b'\n', b'\r', message).is_some();
+    let message = if has_line_end { one_line(message) } else { message.clone() };
     let mut head = String::from("event: message\n");
     if let Some(id) = id {
         head.extend(["id: ", id, "\n"]);
@@ -81,15 +85,6 @@ fn chunks_of(chunks: &mut VecDeque<Bytes>, id: Option<&str>, message: &Bytes) {
     } else {
         chunks.extend([head.into(), message, Bytes::from_static(b"\n\n")]);
     }
-}
-
-/// A line end inside JSON text is always white space (DESIGN §2).
-fn one_line(message: &Bytes) -> Bytes {
-    if memchr2(b'\n', b'\r', message).is_none() {
-        return message.clone();
-    }
-    let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
-    message.iter().map(space).collect()
 }
 
 #[cfg(test)]

@@ -67,7 +67,14 @@ impl Exchange {
         if let Some(address) = &self.two_ways {
             return self.post_two_ways(address).await;
         }
-        let response = match self.post(&self.link.remote.url).await {
+        let remote = &self.link.remote;
+        let url = remote.url();
+        let mut posted = self.post(url).await;
+        // The server has not looked at a message that it sends elsewhere.
+        if posted.as_ref().is_ok_and(|response| remote.follows(url, response)) {
+            posted = self.post(remote.url()).await;
+        }
+        let response = match posted {
             Ok(response) => response,
             Err(error) => return self.unsent(&error),
         };
@@ -136,10 +143,14 @@ impl Exchange {
         }
         let (head, body) = response.into_parts();
         match gather(body, self.link.limit).await {
-            Ok(line) => match line.and_then(|line| self.take_up(line, None)) {
+            Ok(Some(line)) => match self.take_up(line, None) {
                 None => Outcome::Done,
                 Some(rest) => Outcome::Lost(loss::status(self.link.remote.address(), &head, rest)),
             },
+            Ok(None) => {
+                let nothing = Bytes::new();
+                Outcome::Lost(loss::status(self.link.remote.address(), &head, nothing))
+            }
             Err(why) => Outcome::Lost(loss::begun(self.broken(&why))),
         }
     }

@@ -27,9 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use tokio::time::timeout;
 
@@ -54,7 +54,10 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("unhurry/", env!("CA
 
 /// A server at a URL, shared by all sessions.
 pub struct Remote {
-    url: Uri,
+    /// as configured
+    origin: Uri,
+    /// another path of the same origin, where the server has sent us
+    moved: OnceLock<Uri>,
     /// the URL without its query, for people
     address: String,
     /// what every request carries
@@ -92,7 +95,7 @@ impl Remote {
         post_base.insert(ACCEPT, EITHER);
         let pool = Pool::new(connector.clone(), config.url.clone());
         let whole_urls = hop.whole_urls;
-        let (url, address) = (config.url.clone(), config.address());
+        let (origin, address) = (config.url.clone(), config.address());
         let met = AtomicBool::new(false);
         let transport = match config.transport {
             config::Transport::Auto => OnceLock::new(),
@@ -100,7 +103,8 @@ impl Remote {
             config::Transport::Sse => OnceLock::from(Spoken::TwoWays),
         };
         Arc::new(Remote {
-            url,
+            origin,
+            moved: OnceLock::new(),
             address,
             base,
             post_base,
@@ -115,6 +119,29 @@ impl Remote {
     /// The URL as it may be shown: without its query.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Where messages go.
+    fn url(&self) -> &Uri {
+        self.moved.get().unwrap_or(&self.origin)
+    }
+
+    /// Whether the response of `asked` says that the endpoint is at another path of the same origin,
+    /// as many servers do where a slash is missing. Messages go there from now on; from there they
+    /// are followed no further.
+    fn follows(&self, asked: &Uri, response: &Response<Received>) -> bool {
+        let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+        if !moved.contains(&response.status()) || *asked != self.origin {
+            return false;
+        }
+        if self.moved.get().is_some() {
+            return true;
+        }
+        let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+        match location.and_then(|to| two_ways::resolve(&self.origin, to)) {
+            Some(url) => self.moved.set(url).is_ok(),
+            None => false,
+        }
     }
 
     /// What every request carries.
@@ -132,7 +159,7 @@ impl Remote {
     /// # Errors
     /// One sentence.
     pub async fn reach(&self) -> Result<(), String> {
-        let why = match timeout(REACH, self.connector.open(&self.url)).await {
+        let why = match timeout(REACH, self.connector.open(self.url())).await {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(why)) => why,
             Err(_) => format!("no connection within {} s", REACH.as_secs()),
@@ -147,11 +174,11 @@ impl Remote {
     /// One sentence.
     pub async fn get(&self, path: &str) -> Result<Response<Bytes>, String> {
         let path = PathAndQuery::try_from(path).map_err(|_| "no path of a URL".to_owned())?;
-        let mut parts = self.url.clone().into_parts();
+        let mut parts = self.url().clone().into_parts();
         parts.path_and_query = Some(path);
         let url = Uri::from_parts(parts).map_err(|_| "no path of a URL".to_owned())?;
         let mut headers = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
-        headers.extend(host_of(&self.url).map(|host| (HOST, host)));
+        headers.extend(host_of(self.url()).map(|host| (HOST, host)));
         let getting = async {
             let response = self.send(Method::GET, &url, headers, Outgoing::default()).await;
             let response =
@@ -180,7 +207,7 @@ impl Remote {
         if self.met.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let warm = self.connector.warm(&self.url).await;
+        let warm = self.connector.warm(self.url()).await;
         warm.map_err(|why| loss::unreachable(&self.address, &why))
     }
 
@@ -197,7 +224,7 @@ impl Remote {
     /// GETs a stream of events.
     async fn listen(&self, mut headers: HeaderMap) -> Result<Response<Received>, Unsent> {
         headers.insert(ACCEPT, EVENT_STREAM);
-        self.send(Method::GET, &self.url, headers, Outgoing::default()).await
+        self.send(Method::GET, self.url(), headers, Outgoing::default()).await
     }
 
     async fn send(

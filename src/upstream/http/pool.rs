@@ -109,10 +109,12 @@ impl Pool {
     }
 
     fn give_back(&self, sender: Sender) {
+        let now = Instant::now();
         let mut idle = self.idle();
-        idle.retain(|(_, since)| since.elapsed() < IDLE);
+        let expired = idle.iter().take_while(|(_, since)| now - *since >= IDLE).count();
+        idle.drain(..expired);
         if !sender.is_closed() && idle.len() < KEPT {
-            idle.push((sender, Instant::now()));
+            idle.push((sender, now));
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Events {
     bytes: Vec<u8>,
     /// So many of them were searched for the end of a line: an event may be of megabytes.
     searched: usize,
+    /// The last line ended with CR: an LF right behind it is a part of its end.
+    after_cr: bool,
     event: Event,
 }
 
@@ -52,26 +54,34 @@ impl Events {
     /// The next event that is there as a whole.
     pub fn next(&mut self) -> Option<Event> {
         while let Some(line) = self.line() {
-            let line = line.trim_end_matches(['\r', '\n']);
             if let Some(comment) = line.strip_prefix(':') {
                 return Some(Event { comment: Some(comment.trim().into()), ..Event::default() });
             }
             if line.is_empty() && self.event != Event::default() {
                 return Some(std::mem::take(&mut self.event));
             }
-            self.event.add(line);
+            self.event.add(&line);
         }
         None
     }
 
+    /// The next line without its end: LF, CR, or CR LF, whose LF may come later.
     fn line(&mut self) -> Option<String> {
-        let end = memchr::memchr(b'\n', &self.bytes[self.searched..]);
+        if self.after_cr && !self.bytes.is_empty() {
+            self.after_cr = false;
+            if self.bytes[0] == b'\n' {
+                self.bytes.remove(0);
+            }
+        }
+        let end = memchr::memchr2(b'\n', b'\r', &self.bytes[self.searched..]);
         let Some(end) = end.map(|end| self.searched + end) else {
             self.searched = self.bytes.len();
             return None;
         };
         self.searched = 0;
-        let line = self.bytes.drain(..=end).collect();
+        self.after_cr = self.bytes[end] == b'\r';
+        let mut line: Vec<u8> = self.bytes.drain(..=end).collect();
+        line.pop();
         Some(String::from_utf8(line).expect("events are UTF-8"))
     }
 }

@@ -114,6 +114,13 @@ impl HttpPeer {
         self.send("POST", &list(&self.headers_of(message), more), message).await
     }
 
+    /// Posts a message whose `Mcp-Name` is among `headers`, as it can't stand there as it is.
+    pub async fn post_without_name(&self, message: &str, headers: &[(&str, &str)]) -> Response {
+        let mut own = self.headers_of(message);
+        own.retain(|(name, _)| *name != "mcp-name");
+        self.send("POST", &list(&own, headers), message).await
+    }
+
     /// Posts a message, however long its answer takes to begin.
     pub async fn try_post(&self, message: &str) -> Result<Response, String> {
         let headers = self.headers_of(message);

@@ -138,8 +138,10 @@ impl Pump {
         (!answered).then(|| format!("no answer, status {}", response.status))
     }
 
-    /// Nobody may be left to read it.
-    fn write(&self, line: String) {
+    /// A message may stand on several lines. Nobody may be left to read it.
+    fn write(&self, message: String) {
+        let line =
+            if message.contains('\n') { message.replace(['\r', '\n'], " ") } else { message };
         let _ = self.out.send(line);
     }
 }

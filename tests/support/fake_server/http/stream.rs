@@ -139,8 +139,7 @@ impl EventStream {
 
     fn event(&self, index: usize, message: &str) -> String {
         let id = if self.style.ids { format!("id: {}-{index}\n", self.number) } else { "".into() };
-        let data: String = message.split('\n').map(|line| format!("data: {line}\n")).collect();
-        format!("event: message\n{id}{data}\n")
+        format!("event: message\n{id}{}\n", data_lines(message))
     }
 
     /// Breaks the connection that it is written to.
@@ -149,6 +148,12 @@ impl EventStream {
             reply.cut();
         }
     }
+}
+
+/// Text as lines of data; each of LF, CR and CR LF ends one.
+fn data_lines(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    text.split(['\n', '\r']).map(|line| format!("data: {line}\n")).collect()
 }
 
 fn finish(state: &State) {
