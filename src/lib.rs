@@ -8,13 +8,14 @@
 //! | [`cli`] | one file a verb: `run`, `serve`, `check`, `demo` |
 //! | [`config`] | what was typed becomes what the program uses |
 //! | `rpc` | JSON-RPC as text: envelope, splices, framing |
-//! | `downstream` | the client's side: stdin and stdout, and where answers go |
-//! | `upstream` | the server's side: its process, and starting it anew |
+//! | `downstream` | a client's side: stdin and stdout or HTTP, and where answers go |
+//! | `upstream` | the server's side: its process or its URL, and starting it anew |
+//! | `sidecar` | many clients over HTTP: their sessions, and who may use them |
 //! | `relay` | what passes between them, and the life of a call |
 //! | `jobs` | calls that went to the background, and the two tools that fetch them |
 //! | `logging` | lines on stderr that never block the relay |
 //!
-//! Knowledge runs one way: `cli → relay → (downstream | upstream | jobs) → rpc`.
+//! Knowledge runs one way: `cli → sidecar → relay → (downstream | upstream | jobs) → rpc`.
 #![forbid(unsafe_code)]
 
 pub mod cli;

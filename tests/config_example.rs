@@ -16,7 +16,7 @@ fn written(test: &str, text: &str) -> PathBuf {
 fn load(file: PathBuf, command: bool) -> Config {
     let command = if command { vec!["server".into()] } else { Vec::new() };
     let overrides = Overrides { config_file: Some(file), command, ..Overrides::default() };
-    let environment = [("API_KEY", "key"), ("TOKEN", "hunter2")];
+    let environment = [("API_KEY", "key"), ("TOKEN", "hunter2"), ("UNHURRY_TOKEN", "hunter2")];
     Config::load(&overrides, &environment.map(|(n, v)| (n.into(), v.into()))).unwrap()
 }
 
@@ -84,4 +84,32 @@ fn s3_example_and_docs_have_every_key() {
         assert!(example.contains(&format!("\n{key} = ")), "{key} is not in config.example.toml");
         assert!(docs.contains(&format!("`{key}`")), "{key} is not in docs/configuration.md");
     }
+}
+
+/// The blocks of a page that are marked as TOML.
+fn blocks(page: &str) -> Vec<String> {
+    let text = fs::read_to_string(page).unwrap();
+    let parts = text.split("```toml\n").skip(1);
+    parts.map(|part| part.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn s3_what_the_pages_show_can_be_loaded() {
+    for page in ["README.md", "docs/configuration.md"] {
+        let blocks = blocks(page);
+        assert!(page != "README.md" || blocks.len() > 1, "{page}");
+        for (number, block) in blocks.iter().enumerate() {
+            let name = format!("{}_{number}", page.replace(['/', '.'], "_"));
+            let command = !block.contains("url =") && !block.contains("command =");
+            load(written(&name, block), command);
+        }
+    }
+}
+
+#[test]
+fn s10_the_deployed_sidecar_has_a_token_and_a_host() {
+    let config = load("deploy/sidecar.toml".into(), false);
+    assert_eq!(config.server.token.as_ref().map(|token| token.is(b"hunter2")), Some(true));
+    assert_eq!(config.server.allowed_hosts, ["mcp.example.com"]);
+    assert!(!config.server.listen.ip().is_loopback());
 }

@@ -2,10 +2,12 @@
 //!
 //! [`session`] holds it all; [`from_client`] and [`from_server`] tell messages apart, and those that
 //! are looked into have a file each: [`call`] (`tools/call`, with [`lanes`] for those that wait their
-//! turn and [`detach`] for those that become jobs), [`own`] (calls of our tools), [`greeting`] (`initialize`, `server/discover`), [`listing`]
-//! (lists, with the [`catalog`] of tools), [`cancel`] (`notifications/cancelled`), [`batch`], [`questions`] (requests of the server), [`input`]
-//! (calls in the background that need an answer).
-//! Everything else is forwarded. [`ending`] and [`revival`] are about servers that come and go.
+//! turn, [`detach`] for those that become jobs, [`mirrored`] for arguments that are headers too),
+//! [`own`] (calls of our tools), [`greeting`] (`initialize`, `server/discover`), [`listing`] (lists,
+//! with the [`catalog`] of tools), [`cancel`] (`notifications/cancelled`), [`batch`], [`questions`]
+//! (requests of the server), [`input`] (calls in the background that need an answer).
+//! Everything else is forwarded. [`ending`] and [`revival`] are about servers that come and go,
+//! [`departure`] about HTTP clients that do.
 
 pub mod batch;
 pub mod call;

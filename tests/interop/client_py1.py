@@ -3,8 +3,10 @@
 from datetime import timedelta
 
 import anyio
-from mcp import ClientSession, StdioServerParameters, types
+from mcp import ClientSession, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from run_steps import CLIENT_INFO, Complaints, User, arguments, dump, run_steps, show
 
 
@@ -19,8 +21,15 @@ class Client:
         return await self.session.call_tool(name, args, timedelta(seconds=timeout), progress_callback)
 
 
+def connect(server):
+    if not isinstance(server, str):
+        return stdio_client(server)
+    # Where a server of the HTTP+SSE transport of 2024-11-05 is.
+    return sse_client(server) if server.endswith("/sse") else streamable_http_client(server)
+
+
 async def main():
-    _era, steps, command, args = arguments()
+    _era, steps, server = arguments()
     user, complaints = User(), Complaints()
 
     async def elicitation(_context, _params):
@@ -29,7 +38,7 @@ async def main():
     async def sampling(_context, _params):
         return types.CreateMessageResult.model_validate(await user.sampling())
 
-    async with stdio_client(StdioServerParameters(command=command, args=args)) as (read, write):
+    async with connect(server) as (read, write, *_):
         async with ClientSession(
             read,
             write,

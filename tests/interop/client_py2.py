@@ -2,7 +2,7 @@
 
 import anyio
 from mcp import Client as SdkClient
-from mcp import StdioServerParameters, types
+from mcp import types
 from run_steps import CLIENT_INFO, Complaints, User, arguments, dump, run_steps, show
 
 MODES = {"legacy": "legacy", "modern": "2026-07-28", "auto": "auto"}
@@ -20,7 +20,7 @@ class Client:
 
 
 async def main():
-    era, steps, command, args = arguments()
+    era, steps, server = arguments()
     user, complaints = User(), Complaints()
 
     async def elicitation(_context, _params):
@@ -30,7 +30,7 @@ async def main():
         return types.CreateMessageResult.model_validate(await user.sampling())
 
     async with SdkClient(
-        StdioServerParameters(command=command, args=args),
+        server,
         mode=MODES[era],
         elicitation_callback=elicitation,
         sampling_callback=sampling,

@@ -1,8 +1,12 @@
 // The TypeScript SDK 1.x: legacy era only.
-import { capabilities, clientInfo, require, run, user } from './run_steps.mjs';
+import { capabilities, clientInfo, require, run, transportTo, user } from './run_steps.mjs';
 
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
-const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
+const transports = {
+  ...require('@modelcontextprotocol/sdk/client/sse.js'),
+  ...require('@modelcontextprotocol/sdk/client/stdio.js'),
+  ...require('@modelcontextprotocol/sdk/client/streamableHttp.js')
+};
 const { CreateMessageRequestSchema, ElicitRequestSchema } = require('@modelcontextprotocol/sdk/types.js');
 
 await run(async (_era, server, onerror) => {
@@ -11,10 +15,14 @@ await run(async (_era, server, onerror) => {
   client.callArgs = [undefined]; // callTool(params, resultSchema, options)
   client.setRequestHandler(ElicitRequestSchema, () => user.elicitation());
   client.setRequestHandler(CreateMessageRequestSchema, () => user.sampling());
-  const transport = new StdioClientTransport(server);
+  const transport = transportTo(server, transports);
   // The client tells the negotiated version to the transport only.
   let version;
-  transport.setProtocolVersion = it => (version = it);
+  const told = transport.setProtocolVersion?.bind(transport);
+  transport.setProtocolVersion = it => {
+    version = it;
+    told?.(it);
+  };
   await client.connect(transport);
   return { client, protocol: () => version };
 });

@@ -1,8 +1,8 @@
 // The TypeScript SDK 2.x: both eras.
-import { capabilities, clientInfo, require, run, user } from './run_steps.mjs';
+import { capabilities, clientInfo, require, run, transportTo, user } from './run_steps.mjs';
 
-const { Client } = require('@modelcontextprotocol/client');
-const { StdioClientTransport } = require('@modelcontextprotocol/client/stdio');
+const { Client, ...transports } = require('@modelcontextprotocol/client');
+Object.assign(transports, require('@modelcontextprotocol/client/stdio'));
 
 const modes = { legacy: 'legacy', modern: { pin: '2026-07-28' }, auto: 'auto' };
 
@@ -12,6 +12,6 @@ await run(async (era, server, onerror) => {
   client.callArgs = []; // callTool(params, options)
   client.setRequestHandler('elicitation/create', () => user.elicitation());
   client.setRequestHandler('sampling/createMessage', () => user.sampling());
-  await client.connect(new StdioClientTransport(server));
+  await client.connect(transportTo(server, transports));
   return { client, protocol: () => client.getNegotiatedProtocolVersion() };
 });

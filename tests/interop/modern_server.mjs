@@ -1,15 +1,18 @@
 // The same slow server on the 2.x TypeScript SDK: it speaks both eras, 2026-07-28 and legacy.
 //
-//   node modern_server.mjs FOLDER_OF_THE_PACKAGES
+//   node modern_server.mjs FOLDER_OF_THE_PACKAGES [PORT]      over Streamable HTTP if there is a port, else over stdio
 //
 // A tool asks by an `input_required` result, here without a requestState (modern_server.py has one); for
-// a legacy client the SDK turns that into a request in the middle of the call.
+// a legacy client the SDK turns that into a request in the middle of the call, where it keeps a session: over
+// HTTP it answers each legacy request by itself.
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const require = createRequire(`${process.argv[2]}/`);
-const { McpServer, inputRequired, inputResponse } = require('@modelcontextprotocol/server');
+const { McpServer, createMcpHandler, inputRequired, inputResponse } = require('@modelcontextprotocol/server');
 const { serveStdio } = require('@modelcontextprotocol/server/stdio');
+const { toNodeHandler } = require('@modelcontextprotocol/node');
 const { z } = require('zod');
 
 const seconds = z.object({ seconds: z.number() });
@@ -19,12 +22,16 @@ const sum = z.object({ result: z.number() });
 const text = text => ({ content: [{ type: 'text', text }] });
 const structured = value => ({ ...text(JSON.stringify(value)), structuredContent: value });
 
-serveStdio(() => {
+function makeServer() {
   const server = new McpServer({ name: 'interop-modern-ts', version: '1.0.0' }, { instructions: 'Slow on purpose.' });
 
   server.registerTool('add', { description: 'Adds two numbers at once.',
     inputSchema: z.object({ a: z.number(), b: z.number() }), outputSchema: sum },
   async ({ a, b }) => structured({ result: a + b }));
+
+  server.registerTool('big', { description: 'Returns that many characters at once.',
+    inputSchema: z.object({ characters: z.number() }) },
+  ({ characters }) => text('x'.repeat(characters)));
 
   server.registerTool('slow_report', { description: 'Writes a report, with a progress note four times a second.',
     inputSchema: seconds, outputSchema: report },
@@ -66,4 +73,8 @@ serveStdio(() => {
     });
 
   return server;
-});
+}
+
+const port = process.argv[3];
+if (port === undefined) serveStdio(makeServer);
+else createServer(toNodeHandler(createMcpHandler(makeServer))).listen(Number(port), '127.0.0.1');

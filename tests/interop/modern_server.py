@@ -1,9 +1,12 @@
 """The same slow server on the 2.x Python SDK: it speaks both eras, 2026-07-28 and legacy.
 
+    python modern_server.py [PORT]      over Streamable HTTP if there is a port, else over stdio
+
 In the modern era a tool cannot call the client. It asks by an `input_required` result, which the SDK
 builds from the `Resolve` parameters below; a legacy client gets a request in the middle of the call.
 """
 
+import sys
 from typing import Annotated
 
 import anyio
@@ -12,7 +15,7 @@ from mcp.server.mcpserver import Context, Elicit, MCPServer, Resolve, Sample
 from mcp.types import CreateMessageResult, SamplingMessage, TextContent
 from pydantic import BaseModel, Field
 
-server = MCPServer("interop-modern", version="1.0.0", instructions="Slow on purpose.")
+server = MCPServer("interop-modern", version="1.0.0", instructions="Slow on purpose.", log_level="WARNING")
 
 
 class Report(BaseModel):
@@ -31,6 +34,12 @@ class Answer(BaseModel):
 def add(a: int, b: int) -> int:
     """Adds two numbers at once."""
     return a + b
+
+
+@server.tool()
+def big(characters: int) -> str:
+    """Returns that many characters at once."""
+    return "x" * characters
 
 
 @server.tool()
@@ -75,4 +84,7 @@ async def sample(seconds: float, reply: Annotated[CreateMessageResult, Resolve(t
 
 
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) > 1:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run()

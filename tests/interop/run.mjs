@@ -1,58 +1,140 @@
 // Runs every pair of the matrix without and through the proxy, and compares what the client saw.
 //
-//   node run.mjs [--direct] [--lines] [CLIENT [SERVER]]      (run.sh sets the environment)
+//   node run.mjs [--direct] [--lines] [WORDS]      (run.sh sets the environment)
 //
-// --direct runs without the proxy only, --lines prints what the clients printed. CLIENT is such as
-// `ts1` or `ts2/modern`.
+// --direct runs without the proxy only, --lines prints what the clients printed. Each word narrows the choice of
+// pairs: a client (`ts1` or `ts2/modern`), a server, or a way (`http`, `http-sse`).
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { clients, npm, pairs, servers } from './matrix.mjs';
+import { bridges, clients, npm, pairs, servers } from './matrix.mjs';
 
 const flags = process.argv.slice(2).filter(word => word.startsWith('--'));
-const [onlyClient, onlyServer] = process.argv.slice(2).filter(word => !word.startsWith('--'));
+const words = process.argv.slice(2).filter(word => !word.startsWith('--'));
 const proxy = flags.includes('--direct') ? undefined : process.env.UNHURRY_BIN;
 const jobs = Number(process.env.INTEROP_JOBS ?? 6);
-const pairTimeout = 120_000;
+const pairTimeout = 120_000; // ms
+const startTimeout = 30_000;
+const patience = 5_000;
 const nothing = 'nothing was printed';
 
 const name = pair => `${pair.client}/${pair.era}`;
+const shown = value => JSON.stringify(value)?.slice(0, 1000);
 const tools = line => new Map((line?.tools ?? []).map(tool => [tool.name, tool]));
 const job = result => result?._meta?.['unhurry/job'];
 
 // ---- running a client -------------------------------------------------------------------------
 
-async function runClient(pair, through) {
+async function runClient(pair, proxied) {
   // A home of its own, so that no run sees another's jobs; and a mark to find its processes by.
   const home = mkdtempSync(join(tmpdir(), 'unhurry-interop-'));
+  const env = { ...process.env, HOME: home, INTEROP_NPM: npm };
   const steps = join(home, 'steps.json');
   writeFileSync(steps, JSON.stringify(pair.steps));
-  const server = servers[pair.server].command;
-  const [command, ...args] = [...clients[pair.client].command, pair.era, steps, ...through, ...server];
-
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, HOME: home, INTEROP_NPM: npm } });
-  let stdout = '', stderr = '';
-  child.stdout.setEncoding('utf8').on('data', chunk => (stdout += chunk));
-  child.stderr.setEncoding('utf8').on('data', chunk => (stderr += chunk));
-  const timer = setTimeout(() => child.kill('SIGKILL'), pairTimeout);
-  const closed = new Promise(done => child.on('close', done));
-  const [code, signal] = await new Promise(done => {
-    child.on('error', error => done([error.message]));
-    child.on('exit', (...ending) => done(ending));
-  });
-  clearTimeout(timer);
-  // First this, as a process left behind may hold the pipes open.
+  const beside = [];
+  const failures = [];
+  let stdout = '';
+  try {
+    const target = await (proxied ? theProxy : theServer)(pair, env, beside);
+    const client = start([...clients[pair.client].command, pair.era, steps, ...target], env);
+    const ending = await ended(client, pairTimeout);
+    stdout = client.stdout;
+    if (ending !== 0) failures.push(`ended with ${ending}; stderr: ${client.stderr.slice(-600)}`);
+  } catch (error) {
+    failures.push(error.message);
+  }
+  for (const running of beside.reverse()) {
+    running.child.kill('SIGTERM');
+    const ending = await ended(running, patience);
+    if (running.isProxy && ending !== 0) failures.push(`the proxy ended with ${ending}`);
+  }
   const left = await processesLeft(home);
-  await closed;
   rmSync(home, { recursive: true, force: true });
   const lines = stdout.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line));
-  const ended = signal === 'SIGKILL' ? `still ran after ${pairTimeout / 1000} s` : `ended with ${signal ?? code}`;
-  return { lines: new Map(lines.map(line => [line.check, line])), left, stdout,
-    failure: code === 0 ? undefined : `${ended}; stderr: ${stderr.slice(-600)}` };
+  return { lines: new Map(lines.map(line => [line.check, line])), left, stdout, failures,
+    said: beside.find(running => running.isProxy)?.stderr };
+}
+
+// What the client has to call, as the words of a command, or a URL: the server, without the proxy. Over stdio
+// where nothing else is in question.
+async function theServer(pair, env, beside) {
+  if (pair.way === 'stdio-child') return servers[pair.server].command;
+  return bridged(pair, await serverUrl(pair.server, pair.up === 'sse' ? 'sse' : 'http', env, beside));
+}
+
+async function theProxy(pair, env, beside) {
+  const { budget = '1s', command } = servers[pair.server];
+  const upstream = pair.up === 'child' ? ['--', ...command] : [await serverUrl(pair.server, pair.up, env, beside)];
+  const options = ['--answer-within', budget, ...upstream];
+  if (pair.down === 'stdio') return [proxy, ...options];
+  const port = await listening(port => [proxy, 'serve', '--listen', `127.0.0.1:${port}`, ...options], env, beside);
+  beside.at(-1).isProxy = true;
+  return bridged(pair, `http://127.0.0.1:${port}/mcp`);
+}
+
+const bridged = (pair, url) => bridges[pair.down]?.(url) ?? [url];
+
+async function serverUrl(server, transport, env, beside) {
+  const port = await listening(servers[server][transport], env, beside);
+  return `http://127.0.0.1:${port}/${transport === 'sse' ? 'sse' : 'mcp'}`;
+}
+
+// ---- processes --------------------------------------------------------------------------------
+
+function start([command, ...args], env) {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env });
+  const running = { child, stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr']) {
+    child[stream].setEncoding('utf8').on('data', chunk => (running[stream] += chunk));
+  }
+  running.ending = new Promise(done => {
+    child.on('error', error => done(error.message));
+    // Not its 'close': a process left behind may hold the pipes open.
+    child.on('exit', (code, signal) => done(signal ?? code));
+  });
+  return running;
+}
+
+// Its exit code or signal. All of its output is there then, if no process is left that could write more.
+async function ended(running, timeout) {
+  const timer = setTimeout(() => running.child.kill('SIGKILL'), timeout);
+  const ending = await running.ending;
+  clearTimeout(timer);
+  await Promise.race([sleep(patience, undefined, { ref: false }), Promise.all(['stdout', 'stderr'].map(it => finished(running.child[it])))]);
+  return ending;
+}
+
+// Starts a server, and returns its port once it listens.
+async function listening(command, env, beside) {
+  const port = await freePort();
+  const running = start(command(String(port)), env);
+  beside.push(running);
+  for (const since = Date.now(); Date.now() - since < startTimeout; await sleep(50)) {
+    if (await connects(port)) return port;
+    if (running.child.exitCode !== null) break;
+  }
+  throw new Error(`${command(port).join(' ')} does not listen; stderr: ${running.stderr.slice(-600)}`);
+}
+
+async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  await new Promise(closed => server.close(closed));
+  return port;
+}
+
+async function connects(port) {
+  const socket = connect(port, '127.0.0.1');
+  const connected = await once(socket, 'connect').then(() => true, () => false);
+  socket.destroy();
+  return connected;
 }
 
 // What still runs four seconds after the client has ended: a killed SDK client gives its server as long.
@@ -119,9 +201,9 @@ function* judgeList(direct, seen) {
 function* judgeCall(step, era, direct, seen) {
   const error = direct.error && `${direct.error.code}: ${direct.error.message}`;
   if (seen.error && `${seen.error.code}: ${seen.error.message}` !== error) {
-    yield `error ${JSON.stringify(seen.error)}`;
+    yield `error ${shown(seen.error)}`;
   } else if (!isDeepStrictEqual(asTheServerSaidIt(seen.result), asTheServerSaidIt(direct.result))) {
-    yield `result ${JSON.stringify(seen.result)}, directly ${error ?? JSON.stringify(direct.result)}`;
+    yield `result ${shown(seen.result)}, directly ${error ?? shown(direct.result)}`;
   }
   const ends = step.ends?.[era] ?? step.ends;
   if (ends === 'fast' && (seen.polls.length > 0 || job(seen.result))) yield 'a handle for a fast call';
@@ -155,14 +237,14 @@ function judge(pair, direct, seen) {
     // A check of the check: the client would have given up.
     if (step.timeout && !direct.lines.get(step.check)?.error) put(step.check, ['no time-out without the proxy']);
   }
-  put('end of the client', seen.failure ? [seen.failure] : []);
+  put('end of the client', seen.failures);
   put('no process left', seen.left);
   return problems;
 }
 
 // Without the proxy: every call has to be answered, but those that are to time out.
 function judgeDirect(pair, direct) {
-  const problems = new Map([['end of the client', direct.failure ? [direct.failure] : []]]);
+  const problems = new Map([['end of the client', direct.failures]]);
   for (const check of ['connect', 'list', ...pair.steps.map(step => step.check)]) {
     problems.set(check, direct.lines.has(check) ? [] : [nothing]);
   }
@@ -172,14 +254,14 @@ function judgeDirect(pair, direct) {
 // ---- the table --------------------------------------------------------------------------------
 
 const chosen = pairs.filter(pair =>
-  (!onlyClient || [pair.client, name(pair)].includes(onlyClient)) && (!onlyServer || pair.server === onlyServer));
+  words.every(word => [pair.client, name(pair), pair.server, pair.down, pair.way].includes(word)));
 const totals = { passed: 0, failed: 0 };
 
 async function runPair(pair) {
   const start = Date.now();
   const [direct, seen] = await Promise.all([
-    runClient(pair, []),
-    proxy && runClient(pair, [proxy, '--answer-within', servers[pair.server].budget ?? '1s', '--'])
+    runClient(pair, false),
+    proxy && runClient(pair, true)
   ]);
   const problems = proxy ? judge(pair, direct, seen) : judgeDirect(pair, direct);
   const failed = [...problems].filter(([, found]) => found.length > 0);
@@ -187,7 +269,7 @@ async function runPair(pair) {
   totals.passed += problems.size - failed.length;
 
   const protocol = (seen ?? direct).lines.get('connect')?.protocol ?? '-';
-  console.log([name(pair).padEnd(12), pair.server.padEnd(11), protocol.padEnd(11),
+  console.log([name(pair).padEnd(12), pair.way.padEnd(20), pair.server.padEnd(11), protocol.padEnd(11),
     `${problems.size - failed.length}/${problems.size}`.padStart(6),
     `${((Date.now() - start) / 1000).toFixed(1)} s`.padStart(7)].join(' '));
   const missing = failed.filter(([, found]) => found[0] === nothing).map(([check]) => check);
@@ -195,14 +277,18 @@ async function runPair(pair) {
   for (const [check, found] of failed) {
     for (const problem of found) if (problem !== nothing) console.log(`  FAILED ${check}: ${problem}`);
   }
+  if (failed.length > 0 && seen?.said) console.log(`  the proxy said: ${seen.said.slice(-1000)}`);
   if (flags.includes('--lines')) console.log((seen ?? direct).stdout);
 }
 
-console.log(`${'client'.padEnd(12)} ${'server'.padEnd(11)} ${'protocol'.padEnd(11)} passed    time`);
+console.log(`${'client'.padEnd(12)} ${'way'.padEnd(20)} ${'server'.padEnd(11)} ${'protocol'.padEnd(11)} passed    time`);
 const waiting = [...chosen];
 await Promise.all(Array.from({ length: jobs }, async () => {
   for (let pair; (pair = waiting.shift());) await runPair(pair);
 }));
-if (chosen.length === 0) console.log(`no such pair; clients: ${[...new Set(pairs.map(name))]}; servers: ${Object.keys(servers)}`);
+if (chosen.length === 0) {
+  console.log(`no such pair; clients: ${[...new Set(pairs.map(name))]}; servers: ${Object.keys(servers)};
+    ways: ${[...new Set(pairs.map(pair => pair.way))]}`);
+}
 console.log(`${totals.passed} passed, ${totals.failed} failed`);
 process.exitCode = totals.failed > 0 || chosen.length === 0 ? 1 : 0;

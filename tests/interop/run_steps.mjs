@@ -1,6 +1,6 @@
 // The steps of the matrix, for both TypeScript clients.
 //
-//   node client_ts1.mjs ERA STEPS.json COMMAND ARGS…
+//   node client_ts1.mjs ERA STEPS.json (COMMAND ARGS… | URL)
 //
 // Prints one line of JSON for each check: what a program behind the SDK sees. run.mjs judges.
 import { readFileSync } from 'node:fs';
@@ -27,13 +27,20 @@ export const user = {
   }
 };
 
+/** The SDK's transport to a server that is a command or a URL; one at /sse speaks HTTP+SSE of 2024-11-05. */
+export function transportTo([command, ...args], sdk) {
+  if (!URL.canParse(command)) return new sdk.StdioClientTransport({ command, args });
+  const url = new URL(command);
+  return url.pathname === '/sse' ? new sdk.SSEClientTransport(url) : new sdk.StreamableHTTPClientTransport(url);
+}
+
 export async function run(connect) {
-  const [era, stepsFile, command, ...args] = process.argv.slice(2);
+  const [era, stepsFile, ...server] = process.argv.slice(2);
   const steps = JSON.parse(readFileSync(stepsFile, 'utf8'));
   const print = line => console.log(JSON.stringify(line));
   const complaints = [];
 
-  const { client, protocol } = await connect(era, { command, args }, error => complaints.push(String(error)));
+  const { client, protocol } = await connect(era, server, error => complaints.push(String(error)));
   print({ check: 'connect', protocol: protocol(), server: client.getServerVersion(),
     instructions: client.getInstructions() });
 

@@ -1,6 +1,6 @@
 """The steps of the matrix, for both Python clients.
 
-    python client_py1.py ERA STEPS.json COMMAND ARGS…
+    python client_py1.py ERA STEPS.json (COMMAND ARGS… | URL)
 
 Prints one line of JSON for each check: what a program behind the SDK sees. run.mjs judges.
 """
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import anyio
+from mcp import StdioServerParameters
 
 CLIENT_INFO = {"name": "unhurry-interop", "version": "1.0.0"}
 
@@ -47,8 +48,10 @@ class Complaints(logging.Handler):
 
 
 def arguments():
+    """The era, the steps, and the server: parameters for stdio, or a URL."""
     era, steps_file, command, *args = sys.argv[1:]
-    return era, json.loads(Path(steps_file).read_text()), command, args
+    server = command if command.startswith("http:") else StdioServerParameters(command=command, args=args)
+    return era, json.loads(Path(steps_file).read_text()), server
 
 
 def show(line):

@@ -36,7 +36,9 @@ install_once "$cache/npm" \
   "@modelcontextprotocol/server-everything@$SERVER_EVERYTHING" \
   "@modelcontextprotocol/sdk@$TS_SDK_1" \
   "@modelcontextprotocol/client@$TS_CLIENT_2" \
-  "@modelcontextprotocol/server@$TS_SERVER_2"
+  "@modelcontextprotocol/server@$TS_SERVER_2" \
+  "@modelcontextprotocol/node@$TS_NODE_2" \
+  "mcp-remote@$MCP_REMOTE"
 # The two majors of one Python package cannot live in one environment.
 install_once "$cache/venv-mcp1" "mcp==$PY_MCP_1"
 install_once "$cache/venv-mcp2" "mcp==$PY_MCP_2"

@@ -1,11 +1,16 @@
-"""A slow stdio server on the 1.x Python SDK: it speaks only the legacy era (`initialize`)."""
+"""A slow server on the 1.x Python SDK: it speaks only the legacy era (`initialize`).
+
+    python slow_server.py [streamable-http PORT | sse PORT]
+"""
+
+import sys
 
 import anyio
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel, Field
 
-server = FastMCP("interop-slow", instructions="Slow on purpose.")
+server = FastMCP("interop-slow", instructions="Slow on purpose.", log_level="WARNING")
 
 
 class Report(BaseModel):
@@ -24,6 +29,12 @@ class Answer(BaseModel):
 def add(a: int, b: int) -> int:
     """Adds two numbers at once."""
     return a + b
+
+
+@server.tool()
+def big(characters: int) -> str:
+    """Returns that many characters at once."""
+    return "x" * characters
 
 
 @server.tool()
@@ -61,4 +72,6 @@ async def sample(seconds: float, ctx: Context) -> str:
 
 
 if __name__ == "__main__":
-    server.run()
+    transport, port = sys.argv[1:] or ("stdio", 0)
+    server.settings.port = int(port)
+    server.run(transport)

@@ -12,8 +12,8 @@ use std::time::Duration;
 use http::{HeaderValue, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Matcher;
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
@@ -39,25 +39,33 @@ struct Inner {
     warm: Mutex<Option<(Stream, Instant)>>,
 }
 
+/// What requests carry for a proxy that reads them.
+#[derive(Default)]
+pub struct Hop {
+    /// it is asked for whole URLs
+    pub whole_urls: bool,
+    /// `Proxy-Authorization`
+    pub authorization: Option<HeaderValue>,
+}
+
 impl Connector {
-    /// The way to the server of this URL. Also returns the value of `Proxy-Authorization` that each
-    /// request must carry.
-    pub fn new(url: &Uri) -> (Self, Option<HeaderValue>) {
-        let mut authorization = None;
+    /// The way to the server of this URL, and what each request must carry on it.
+    pub fn new(url: &Uri) -> (Self, Hop) {
+        let mut hop = Hop::default();
         let is_tls = url.scheme_str() == Some("https");
         let open = match proxy_of(url) {
             None if is_tls => over_tls(tcp()),
-            None => opener(tcp(), None, false),
+            None => opener(tcp(), None),
             Some((proxy, _)) if !matches!(proxy.scheme_str(), Some("http" | "https")) => {
                 failing("the proxy that the environment names is none of HTTP")
             }
             Some((proxy, auth)) if is_tls => tunnel(proxy, auth),
             Some((proxy, auth)) => {
-                authorization = auth;
+                hop = Hop { whole_urls: true, authorization: auth };
                 forward(proxy)
             }
         };
-        (Connector(Arc::new(Inner { open, warm: Mutex::default() })), authorization)
+        (Connector(Arc::new(Inner { open, warm: Mutex::default() })), hop)
     }
 
     /// Makes a connection.
@@ -81,29 +89,20 @@ impl Connector {
         Ok(())
     }
 
+    /// The connection that was kept, or a new one.
+    ///
+    /// # Errors
+    /// As [`Connector::open`].
+    pub async fn take(&self, url: &Uri) -> Result<Stream, String> {
+        let warm = self.warmed().take().filter(|(_, since)| since.elapsed() < IDLE);
+        match warm {
+            Some((stream, _)) => Ok(stream),
+            None => self.open(url).await,
+        }
+    }
+
     fn warmed(&self) -> std::sync::MutexGuard<'_, Option<(Stream, Instant)>> {
         self.0.warm.lock().expect("no panic while the connection is held")
-    }
-}
-
-impl Service<Uri> for Connector {
-    type Response = Stream;
-    type Error = BoxError;
-    type Future = Opening;
-
-    fn poll_ready(&mut self, _: &mut Context) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, url: Uri) -> Opening {
-        let warm = self.warmed().take().filter(|(_, since)| since.elapsed() < IDLE);
-        let this = self.clone();
-        Box::pin(async move {
-            match warm {
-                Some((stream, _)) => Ok(stream),
-                None => this.open(&url).await.map_err(Into::into),
-            }
-        })
     }
 }
 
@@ -142,7 +141,7 @@ where
     <HttpsConnector<C> as Service<Uri>>::Future: Send,
 {
     match tls(over) {
-        Ok(tls) => opener(tls, None, false),
+        Ok(tls) => opener(tls, None),
         Err(problem) => failing(&problem),
     }
 }
@@ -163,20 +162,16 @@ fn tunnel(proxy: Uri, auth: Option<HeaderValue>) -> Box<dyn Fn(Uri) -> Opening +
 /// http through a proxy, which is asked for the whole URL.
 fn forward(proxy: Uri) -> Box<dyn Fn(Uri) -> Opening + Send + Sync> {
     if proxy.scheme_str() == Some("http") {
-        return opener(tcp(), Some(proxy), true);
+        return opener(tcp(), Some(proxy));
     }
     match tls(tcp()) {
-        Ok(tls) => opener(tls, Some(proxy), true),
+        Ok(tls) => opener(tls, Some(proxy)),
         Err(problem) => failing(&problem),
     }
 }
 
 /// Opens what is asked for, or always `fixed`.
-fn opener<C>(
-    connector: C,
-    fixed: Option<Uri>,
-    proxied: bool,
-) -> Box<dyn Fn(Uri) -> Opening + Send + Sync>
+fn opener<C>(connector: C, fixed: Option<Uri>) -> Box<dyn Fn(Uri) -> Opening + Send + Sync>
 where
     C: Service<Uri> + Clone + Send + Sync + 'static,
     C::Response: Read + Write + Send + 'static,
@@ -189,7 +184,7 @@ where
         Box::pin(async move {
             poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
             let io = connector.call(url).await.map_err(Into::into)?;
-            Ok(Stream { io: Box::pin(io), proxied })
+            Ok(Stream(Box::pin(io)))
         })
     })
 }
@@ -221,17 +216,7 @@ trait Io: Read + Write + Send {}
 impl<T: Read + Write + Send> Io for T {}
 
 /// A connection, whatever it is made of.
-pub struct Stream {
-    io: Pin<Box<dyn Io>>,
-    /// the other side is a proxy, which wants whole URLs
-    proxied: bool,
-}
-
-impl Connection for Stream {
-    fn connected(&self) -> Connected {
-        Connected::new().proxy(self.proxied)
-    }
-}
+pub struct Stream(Pin<Box<dyn Io>>);
 
 impl Read for Stream {
     fn poll_read(
@@ -239,7 +224,7 @@ impl Read for Stream {
         context: &mut Context,
         buffer: ReadBufCursor,
     ) -> Poll<io::Result<()>> {
-        self.io.as_mut().poll_read(context, buffer)
+        self.0.as_mut().poll_read(context, buffer)
     }
 }
 
@@ -249,19 +234,19 @@ impl Write for Stream {
         context: &mut Context,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.io.as_mut().poll_write(context, bytes)
+        self.0.as_mut().poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        self.io.as_mut().poll_flush(context)
+        self.0.as_mut().poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        self.io.as_mut().poll_shutdown(context)
+        self.0.as_mut().poll_shutdown(context)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        self.0.is_write_vectored()
     }
 
     fn poll_write_vectored(
@@ -269,6 +254,6 @@ impl Write for Stream {
         context: &mut Context,
         slices: &[io::IoSlice],
     ) -> Poll<io::Result<usize>> {
-        self.io.as_mut().poll_write_vectored(context, slices)
+        self.0.as_mut().poll_write_vectored(context, slices)
     }
 }

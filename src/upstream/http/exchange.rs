@@ -8,8 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::response::Parts;
 use http::{Response, StatusCode, Uri};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::Error;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -24,6 +22,7 @@ use super::link::Link;
 use super::loss;
 use super::message::{Message, Role, SESSION, Session};
 use super::outgoing::Outgoing;
+use super::pool::{Received, Unsent};
 use super::stream::{PATIENCE, REFUSAL, Stream, UNNEEDED};
 use super::{Spoken, two_ways};
 
@@ -68,7 +67,14 @@ impl Exchange {
         if let Some(address) = &self.two_ways {
             return self.post_two_ways(address).await;
         }
-        let response = match self.post(&self.link.remote.url).await {
+        let remote = &self.link.remote;
+        let url = remote.url();
+        let mut posted = self.post(url).await;
+        // The server has not looked at a message that it sends elsewhere.
+        if posted.as_ref().is_ok_and(|response| remote.follows(url, response)) {
+            posted = self.post(remote.url()).await;
+        }
+        let response = match posted {
             Ok(response) => response,
             Err(error) => return self.unsent(&error),
         };
@@ -91,10 +97,10 @@ impl Exchange {
     }
 
     /// Sends the message; waits for the head of the answer.
-    async fn post(&self, url: &Uri) -> Result<Response<Incoming>, Error> {
+    async fn post(&self, url: &Uri) -> Result<Response<Received>, Unsent> {
         let Message { bytes, sent, .. } = &self.message;
         let remote = &self.link.remote;
-        let headers = self.message.post_headers(remote.base(), &self.session);
+        let headers = self.message.post_headers(remote.post_base(), &self.session);
         let body = Outgoing::message(bytes.clone(), sent.clone());
         let response = remote.post(url, headers, body).await;
         if response.is_ok() {
@@ -103,7 +109,7 @@ impl Exchange {
         response
     }
 
-    fn unsent(&self, error: &Error) -> Outcome {
+    fn unsent(&self, error: &Unsent) -> Outcome {
         let left = self.message.sent.has_left();
         Outcome::Lost(loss::unsent(self.link.remote.address(), error, left))
     }
@@ -124,14 +130,14 @@ impl Exchange {
     }
 
     /// A success that brings nothing.
-    async fn accepted(&self, response: Response<Incoming>) {
+    async fn accepted(&self, response: Response<Received>) {
         self.link.accepted(&self.message, self.token);
         // To its end, so that the connection can be used again.
         let _ = timeout(LINGER, gather(response.into_body(), UNNEEDED)).await;
     }
 
     /// A success: the answer is in the body, or on the stream that it is.
-    async fn answered(&self, response: Response<Incoming>) -> Outcome {
+    async fn answered(&self, response: Response<Received>) -> Outcome {
         if is_event_stream(&response) {
             return self.read_stream(response).await;
         }
@@ -150,7 +156,7 @@ impl Exchange {
     }
 
     /// Anything but a success.
-    async fn refused(&self, response: Response<Incoming>) -> Outcome {
+    async fn refused(&self, response: Response<Received>) -> Outcome {
         let (head, body) = read_refusal(response, self.link.limit).await;
         if self.is_forgotten(head.status, body.as_ref()) {
             return Outcome::Forgotten;
@@ -243,7 +249,7 @@ impl Exchange {
     }
 
     /// Reads the stream of this request, and that which goes on where it was cut, to the answer.
-    async fn read_stream(&self, response: Response<Incoming>) -> Outcome {
+    async fn read_stream(&self, response: Response<Received>) -> Outcome {
         let (link, session) = (self.link.clone(), self.session.clone());
         let mut stream = Stream::new(link, session, self.message.headers.clone(), response);
         loop {
@@ -312,7 +318,7 @@ impl Exchange {
 }
 
 /// Reads what came with a refusal, as far as it comes in time.
-async fn read_refusal(response: Response<Incoming>, limit: usize) -> (Parts, Option<Line>) {
+async fn read_refusal(response: Response<Received>, limit: usize) -> (Parts, Option<Line>) {
     let (head, body) = response.into_parts();
     let body = timeout(REFUSAL, gather(body, limit)).await;
     (head, body.ok().and_then(Result::ok).flatten())

@@ -3,14 +3,14 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 
 use crate::rpc::lines::{Gathered, Line};
 
 use super::connect::root;
+use super::pool::Received;
 
 /// Whether a body is a stream of events.
-pub fn is_event_stream(response: &Response<Incoming>) -> bool {
+pub fn is_event_stream(response: &Response<Received>) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
@@ -20,7 +20,7 @@ pub fn is_event_stream(response: &Response<Incoming>) -> bool {
 ///
 /// # Errors
 /// A part of a sentence: why there was no end.
-pub async fn gather(mut body: Incoming, limit: usize) -> Result<Option<Line>, String> {
+pub async fn gather(mut body: Received, limit: usize) -> Result<Option<Line>, String> {
     let mut gathered = Gathered::new(limit);
     while let Some(frame) = body.frame().await {
         // Trailers mean nothing in MCP.

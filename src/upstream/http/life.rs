@@ -135,7 +135,7 @@ impl Link {
         if session.id.is_some() {
             let mut headers = self.remote.base().clone();
             session.put_into(&mut headers);
-            let url = &self.remote.url;
+            let url = self.remote.url();
             let goodbye = self.remote.send(Method::DELETE, url, headers, Outgoing::default());
             let _ = timeout(GOODBYE, goodbye).await;
         }

@@ -228,9 +228,28 @@ impl Link {
         match self.supervisor.upgrade() {
             // The handshake that others wait for has failed.
             Some(supervisor) if *role == Role::Initialize && supervisor.is_starting() => {
+                self.lose_all(&loss.cause);
                 supervisor.give_up(&loss.cause);
             }
             _ => self.events.request_lost(id, loss),
+        }
+    }
+
+    /// The life is about to end: requests that the server may have are told from those that wait.
+    fn lose_all(&self, cause: &Arc<str>) {
+        let lost = self.state().take_all();
+        for (id, request) in lost.into_iter().filter(|(_, request)| request.sent.has_left()) {
+            let loss = Loss { cause: cause.clone(), reached: true, refusal: None };
+            request.task.abort();
+            self.events.request_lost(&id, loss);
+        }
+    }
+
+    /// The server has forgotten the session of its own stream.
+    pub(super) fn session_gone(&self, session: &Session) {
+        debug!("the server has forgotten its session");
+        if let Some(supervisor) = self.supervisor.upgrade() {
+            supervisor.renew(None, || self.forget(session.generation));
         }
     }
 

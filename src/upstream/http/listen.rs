@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::StatusCode;
 use tracing::debug;
 
 use crate::upstream::{From, Headers};
@@ -26,7 +27,11 @@ pub async fn listen(link: Arc<Link>, session: Arc<Session>, headers: Headers) {
         }
         // Nobody waits for it, so it may take as long as it will.
         if let Err(why) = stream.reopen(Duration::MAX).await {
-            return debug!("the server's own stream is over: {why}");
+            debug!("the server's own stream is over: {why}");
+            if stream.refused == Some(StatusCode::NOT_FOUND) {
+                link.session_gone(stream.session());
+            }
+            return;
         }
     }
 }

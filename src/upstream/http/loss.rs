@@ -1,16 +1,14 @@
 //! Why a request over HTTP gets no answer, in words for people and models.
 
-use std::error::Error as _;
-
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode, Uri};
-use hyper_util::client::legacy::Error;
 
 use crate::upstream::Loss;
 
 use super::connect::root;
+use super::pool::Unsent;
 
 /// How much of an answer that is no message is shown.
 const EXCERPT: usize = 200;
@@ -26,13 +24,11 @@ pub fn broken(address: &str, why: &str) -> String {
 }
 
 /// A POST that met no answer. `left`: the server may have the message.
-pub fn unsent(address: &str, error: &Error, left: bool) -> Loss {
-    let reached = left && !error.is_connect();
-    let why = match error.source() {
-        Some(source) => root(source),
-        None => error.to_string(),
+pub fn unsent(address: &str, error: &Unsent, left: bool) -> Loss {
+    let (cause, reached) = match error {
+        Unsent::Connect(why) => (unreachable(address, why), false),
+        Unsent::Broken(error) => (broken(address, &root(error)), left),
     };
-    let cause = if error.is_connect() { unreachable(address, &why) } else { broken(address, &why) };
     Loss { cause: cause.into(), reached, refusal: None }
 }
 

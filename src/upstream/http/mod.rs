@@ -16,6 +16,7 @@ mod listen;
 mod loss;
 mod message;
 mod outgoing;
+mod pool;
 mod state;
 mod stream;
 mod two_ways;
@@ -26,24 +27,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, Error};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
 use crate::config;
 
 pub use life::Ended;
 
-use connect::{Connector, IDLE, root};
+use connect::{Connector, root};
 use outgoing::Outgoing;
+use pool::{Pool, Received, Unsent};
 
-/// The head of an answer may take so many bytes.
-const HEAD: usize = 128 << 10;
 /// How long it may take to find out whether the server can be reached.
 const REACH: Duration = Duration::from_secs(2);
 /// How long a document beside the endpoint may take, and how long it may be.
@@ -57,12 +54,19 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("unhurry/", env!("CA
 
 /// A server at a URL, shared by all sessions.
 pub struct Remote {
-    url: Uri,
+    /// as configured
+    origin: Uri,
+    /// another path of the same origin, where the server has sent us
+    moved: OnceLock<Uri>,
     /// the URL without its query, for people
     address: String,
     /// what every request carries
     base: HeaderMap,
-    client: Client<Connector, Outgoing>,
+    /// what every POST carries
+    post_base: HeaderMap,
+    /// requests name whole URLs, since a proxy reads them
+    whole_urls: bool,
+    pool: Arc<Pool>,
     connector: Connector,
     /// it was there once
     met: AtomicBool,
@@ -80,26 +84,36 @@ enum Spoken {
 impl Remote {
     /// Nothing is connected yet.
     pub fn new(config: &config::Remote) -> Arc<Self> {
-        let (connector, proxy_authorization) = Connector::new(&config.url);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .http1_max_buf_size(HEAD)
-            .build(connector.clone());
+        let (connector, hop) = Connector::new(&config.url);
         let mut base = HeaderMap::new();
+        base.extend(host_of(&config.url).map(|host| (HOST, host)));
         base.insert(USER_AGENT, AGENT);
         base.extend(config.headers.clone());
-        if let Some(authorization) = proxy_authorization {
-            base.insert(PROXY_AUTHORIZATION, authorization);
-        }
-        let (url, address) = (config.url.clone(), config.address());
+        base.extend(hop.authorization.map(|value| (PROXY_AUTHORIZATION, value)));
+        let mut post_base = base.clone();
+        post_base.insert(CONTENT_TYPE, JSON);
+        post_base.insert(ACCEPT, EITHER);
+        let pool = Pool::new(connector.clone(), config.url.clone());
+        let whole_urls = hop.whole_urls;
+        let (origin, address) = (config.url.clone(), config.address());
         let met = AtomicBool::new(false);
         let transport = match config.transport {
             config::Transport::Auto => OnceLock::new(),
             config::Transport::StreamableHttp => OnceLock::from(Spoken::Streamable),
             config::Transport::Sse => OnceLock::from(Spoken::TwoWays),
         };
-        Arc::new(Remote { url, address, base, client, connector, met, transport })
+        Arc::new(Remote {
+            origin,
+            moved: OnceLock::new(),
+            address,
+            base,
+            post_base,
+            whole_urls,
+            pool,
+            connector,
+            met,
+            transport,
+        })
     }
 
     /// The URL as it may be shown: without its query.
@@ -107,9 +121,37 @@ impl Remote {
         &self.address
     }
 
+    /// Where messages go.
+    fn url(&self) -> &Uri {
+        self.moved.get().unwrap_or(&self.origin)
+    }
+
+    /// Whether the response of `asked` says that the endpoint is at another path of the same origin,
+    /// as many servers do where a slash is missing. Messages go there from now on; from there they
+    /// are followed no further.
+    fn follows(&self, asked: &Uri, response: &Response<Received>) -> bool {
+        let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
+        if !moved.contains(&response.status()) || *asked != self.origin {
+            return false;
+        }
+        if self.moved.get().is_some() {
+            return true;
+        }
+        let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+        match location.and_then(|to| two_ways::resolve(&self.origin, to)) {
+            Some(url) => self.moved.set(url).is_ok(),
+            None => false,
+        }
+    }
+
     /// What every request carries.
     fn base(&self) -> &HeaderMap {
         &self.base
+    }
+
+    /// What every POST of a message carries.
+    fn post_base(&self) -> &HeaderMap {
+        &self.post_base
     }
 
     /// Whether the server can be reached now, within 2 s. Nothing is asked of it.
@@ -117,7 +159,7 @@ impl Remote {
     /// # Errors
     /// One sentence.
     pub async fn reach(&self) -> Result<(), String> {
-        let why = match timeout(REACH, self.connector.open(&self.url)).await {
+        let why = match timeout(REACH, self.connector.open(self.url())).await {
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(why)) => why,
             Err(_) => format!("no connection within {} s", REACH.as_secs()),
@@ -132,14 +174,15 @@ impl Remote {
     /// One sentence.
     pub async fn get(&self, path: &str) -> Result<Response<Bytes>, String> {
         let path = PathAndQuery::try_from(path).map_err(|_| "no path of a URL".to_owned())?;
-        let mut parts = self.url.clone().into_parts();
+        let mut parts = self.url().clone().into_parts();
         parts.path_and_query = Some(path);
         let url = Uri::from_parts(parts).map_err(|_| "no path of a URL".to_owned())?;
-        let headers = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
+        let mut headers = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
+        headers.extend(host_of(self.url()).map(|host| (HOST, host)));
         let getting = async {
             let response = self.send(Method::GET, &url, headers, Outgoing::default()).await;
             let response =
-                response.map_err(|error| loss::unreachable(&self.address, &root(&error)))?;
+                response.map_err(|error| loss::unreachable(&self.address, &error.to_string()))?;
             let (parts, body) = response.into_parts();
             let body = Limited::new(body, DOCUMENT_BYTES).collect().await;
             let body = body.map_err(|error| loss::unreachable(&self.address, &root(&*error)))?;
@@ -164,7 +207,7 @@ impl Remote {
         if self.met.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let warm = self.connector.warm(&self.url).await;
+        let warm = self.connector.warm(self.url()).await;
         warm.map_err(|why| loss::unreachable(&self.address, &why))
     }
 
@@ -172,18 +215,16 @@ impl Remote {
     async fn post(
         &self,
         url: &Uri,
-        mut headers: HeaderMap,
+        headers: HeaderMap,
         body: Outgoing,
-    ) -> Result<Response<Incoming>, Error> {
-        headers.insert(CONTENT_TYPE, JSON);
-        headers.insert(ACCEPT, EITHER);
+    ) -> Result<Response<Received>, Unsent> {
         self.send(Method::POST, url, headers, body).await
     }
 
     /// GETs a stream of events.
-    async fn listen(&self, mut headers: HeaderMap) -> Result<Response<Incoming>, Error> {
+    async fn listen(&self, mut headers: HeaderMap) -> Result<Response<Received>, Unsent> {
         headers.insert(ACCEPT, EVENT_STREAM);
-        self.send(Method::GET, &self.url, headers, Outgoing::default()).await
+        self.send(Method::GET, self.url(), headers, Outgoing::default()).await
     }
 
     async fn send(
@@ -192,15 +233,32 @@ impl Remote {
         url: &Uri,
         headers: HeaderMap,
         body: Outgoing,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<Received>, Unsent> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
-        *request.uri_mut() = url.clone();
+        *request.uri_mut() = match url.path_and_query() {
+            Some(path) if !self.whole_urls => path.clone().into(),
+            _ => url.clone(),
+        };
         *request.headers_mut() = headers;
-        let response = self.client.request(request).await;
+        let response = self.pool.send(request).await;
         if response.is_ok() {
             self.met.store(true, Ordering::Relaxed);
         }
         response
     }
+}
+
+/// The `Host` of requests for a URL.
+fn host_of(url: &Uri) -> Option<HeaderValue> {
+    let host = url.host()?;
+    let is_default = matches!(
+        (url.scheme_str(), url.port_u16()),
+        (_, None) | (Some("http"), Some(80)) | (Some("https"), Some(443))
+    );
+    let text = match url.port().filter(|_| !is_default) {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    HeaderValue::from_str(&text).ok()
 }

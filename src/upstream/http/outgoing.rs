@@ -3,13 +3,13 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// Above this many bytes that have not left, readers that bring more pause.
@@ -42,24 +42,53 @@ impl Backlog {
     }
 
     fn left(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.drained.notify_waiters();
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        // Nobody waits below the mark, and to look for them costs each message.
+        if before >= HIGH_WATER {
+            self.drained.notify_waiters();
+        }
     }
 }
 
-/// How far a message has come.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Here,
-    /// on its way: the server may have it
-    Left,
-    /// the server has begun to answer
-    Met,
+/// How far a message has come. The stages are ordered.
+#[derive(Default)]
+struct Progress {
+    stage: AtomicU8,
+    /// somebody waits for a stage
+    watched: AtomicBool,
+    moved: Notify,
+}
+
+const HERE: u8 = 0;
+/// on its way: the server may have it
+const LEFT: u8 = 1;
+/// the server has begun to answer, or never will
+const MET: u8 = 2;
+
+impl Progress {
+    fn reach(&self, stage: u8) -> u8 {
+        let before = self.stage.fetch_max(stage, Ordering::AcqRel);
+        if self.watched.load(Ordering::Acquire) {
+            self.moved.notify_waiters();
+        }
+        before
+    }
+
+    async fn until(&self, stage: u8) {
+        self.watched.store(true, Ordering::Release);
+        loop {
+            let moved = self.moved.notified();
+            if self.stage.load(Ordering::Acquire) >= stage {
+                return;
+            }
+            moved.await;
+        }
+    }
 }
 
 /// Follows one message on its way.
 pub struct Sent {
-    stage: watch::Sender<Stage>,
+    progress: Arc<Progress>,
     bytes: usize,
     backlog: Arc<Backlog>,
 }
@@ -67,44 +96,38 @@ pub struct Sent {
 impl Sent {
     pub fn new(bytes: usize, backlog: &Arc<Backlog>) -> Arc<Self> {
         backlog.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let (stage, _) = watch::channel(Stage::Here);
-        Arc::new(Sent { stage, bytes, backlog: backlog.clone() })
+        Arc::new(Sent { progress: Arc::default(), bytes, backlog: backlog.clone() })
     }
 
-    fn reach(&self, stage: Stage) {
-        let was_here = *self.stage.borrow() == Stage::Here;
-        self.stage.send_replace(stage);
-        if was_here {
+    fn reach(&self, stage: u8) {
+        if self.progress.reach(stage) == HERE {
             self.backlog.left(self.bytes);
         }
     }
 
     /// The server has begun to answer it.
     pub fn met(&self) {
-        self.reach(Stage::Met);
+        self.reach(MET);
     }
 
     /// Whether the server may have it.
     pub fn has_left(&self) -> bool {
-        *self.stage.borrow() > Stage::Here
+        self.progress.stage.load(Ordering::Acquire) > HERE
     }
 
     /// Waits until what is sent now can't overtake it.
     pub async fn arrived(self: Arc<Self>) {
-        let mut stage = self.stage.subscribe();
-        // A closed channel means that it is over.
+        let progress = self.progress.clone();
+        // Once nobody holds it, it is over.
         drop(self);
-        if stage.wait_for(|stage| *stage > Stage::Here).await.is_ok() {
-            let _ = timeout(ARRIVED, stage.wait_for(|stage| *stage == Stage::Met)).await;
-        }
+        progress.until(LEFT).await;
+        let _ = timeout(ARRIVED, progress.until(MET)).await;
     }
 }
 
 impl Drop for Sent {
     fn drop(&mut self) {
-        if *self.stage.borrow() == Stage::Here {
-            self.backlog.left(self.bytes);
-        }
+        self.reach(MET);
     }
 }
 
@@ -127,7 +150,7 @@ impl Body for Outgoing {
         _: &mut Context,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Ready(self.0.take().map(|(message, sent)| {
-            sent.reach(Stage::Left);
+            sent.reach(LEFT);
             Ok(Frame::data(message))
         }))
     }

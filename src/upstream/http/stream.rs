@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::rpc::lines::Line;
@@ -18,12 +17,15 @@ use super::incoming::{gather, is_event_stream};
 use super::link::Link;
 use super::loss;
 use super::message::{Session, with_headers};
+use super::pool::Received;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long to wait before a stream is opened again, where the server does not say.
 const RETRY: Duration = Duration::from_secs(1);
-/// However long the server says, and however often it failed.
+/// However often it failed.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// However long the server says: jobs don't run for longer, by default.
+const LONGEST_WISH: Duration = Duration::from_secs(3600);
 /// A server that can't be reached for so long has lost the stream.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -37,7 +39,7 @@ pub struct Stream {
     session: Arc<Session>,
     /// of the message whose stream it is; they go with it when it is opened again
     headers: Headers,
-    body: Incoming,
+    body: Received,
     events: Events,
     /// where it can be resumed
     last_id: Option<HeaderValue>,
@@ -47,6 +49,8 @@ pub struct Stream {
     in_vain: u32,
     /// why its connection ended
     why: String,
+    /// how the server refused to open it again
+    pub refused: Option<StatusCode>,
 }
 
 impl Stream {
@@ -55,12 +59,12 @@ impl Stream {
         link: Arc<Link>,
         session: Arc<Session>,
         headers: Headers,
-        response: Response<Incoming>,
+        response: Response<Received>,
     ) -> Self {
         let events = Events::new(link.limit);
         let (last_id, retry, body) = (None, None, response.into_body());
-        let why = String::new();
-        Stream { link, session, headers, body, events, last_id, retry, in_vain: 0, why }
+        let (why, refused) = (String::new(), None);
+        Stream { link, session, headers, body, events, last_id, retry, in_vain: 0, why, refused }
     }
 
     /// Opens the stream on which the server speaks by itself.
@@ -160,12 +164,13 @@ impl Stream {
                 }
                 Ok(response) => {
                     let why = format!("it answered HTTP {} to a GET", response.status());
-                    if !response.status().is_server_error() {
+                    if !may_pass(response.status()) {
+                        self.refused = Some(response.status());
                         return Err(why);
                     }
                     why
                 }
-                Err(error) => root(&error),
+                Err(error) => error.to_string(),
             };
             if since.elapsed() >= patience {
                 return Err(why);
@@ -173,12 +178,23 @@ impl Stream {
         }
     }
 
-    fn pause(&self) -> Duration {
-        let growing = RETRY.saturating_mul(1 << self.in_vain.min(6));
-        let pause = match self.retry {
-            Some(retry) => retry.max(if self.in_vain > 2 { growing / 4 } else { Duration::ZERO }),
-            None => growing,
-        };
-        pause.min(LONGEST_RETRY)
+    /// The session that it is a part of.
+    pub fn session(&self) -> &Session {
+        &self.session
     }
+
+    fn pause(&self) -> Duration {
+        let growing = RETRY.saturating_mul(1 << self.in_vain.min(6)).min(LONGEST_RETRY);
+        match self.retry {
+            Some(retry) if self.in_vain <= 2 => retry.min(LONGEST_WISH),
+            Some(retry) => retry.min(LONGEST_WISH).max(growing / 4),
+            None => growing,
+        }
+    }
+}
+
+/// Whether a refusal is one of the moment.
+fn may_pass(status: StatusCode) -> bool {
+    let passing = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+    status.is_server_error() || passing.contains(&status)
 }

@@ -33,7 +33,7 @@ pub async fn open(link: Arc<Link>, headers: Headers) -> Result<(Stream, Uri), Lo
         let Some(Line::Whole(address)) = event.and_then(|event| event.data) else {
             return Err(loss::unstarted(remote.address(), "its stream begins with no `endpoint`"));
         };
-        match from_utf8(&address).ok().and_then(|address| resolve(&remote.url, address.trim())) {
+        match from_utf8(&address).ok().and_then(|address| resolve(remote.url(), address.trim())) {
             Some(address) => Ok((stream, address)),
             None => Err(loss::unstarted(
                 remote.address(),
@@ -57,7 +57,7 @@ pub async fn read(link: &Link, mut stream: Stream) -> String {
 }
 
 /// A reference against the URL it came from; `None` where it leaves the origin.
-fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
+pub fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.split('#').next()?;
     if let Some(rest) = reference.strip_prefix("//") {
         return resolve(base, &format!("{}://{rest}", base.scheme_str()?));
