@@ -58,6 +58,11 @@ impl Response {
         Some(data.to_vec())
     }
 
+    /// A first part of the body, of no use by itself.
+    pub async fn some_bytes(&mut self) -> usize {
+        self.bytes().await.map_or(0, |bytes| bytes.len())
+    }
+
     /// The rest of the body.
     pub async fn text(&mut self) -> String {
         let mut all = Vec::new();
