@@ -70,10 +70,8 @@ pub async fn serve(context: Context) -> u8 {
     shutdown_signal().await;
     info!("ending: what runs has {:?} (server.drain_timeout)", config.server.drain_timeout);
     let _ = ending.send(true);
-    tokio::select! {
-        () = sessions.drain(config.server.drain_timeout) => {}
-        () = shutdown_signal() => sessions.drain(Duration::ZERO).await,
-    }
+    // A second signal ends the wait.
+    sessions.drain(config.server.drain_timeout, shutdown_signal()).await;
     if timeout(FLUSH, &mut connections).await.is_err() {
         connections.abort();
     }

@@ -27,7 +27,7 @@ use crate::rpc::lines::Line;
 use crate::rpc::message::Id;
 use crate::rpc::splice::{Edits, with_id};
 use crate::upstream::supervisor::{Delivery, Supervisor};
-use crate::upstream::{End, Events, From, Headers, Loss, StartError};
+use crate::upstream::{End, Events, From, Headers, Loss, StartError, without_details};
 
 use super::call::Call;
 use super::catalog::Catalog;
@@ -206,7 +206,15 @@ impl Session {
                 self.revive(state);
                 Ok(())
             }
-            Err(unavailable) => Err(unavailable.0),
+            Err(unavailable) => Err(self.shown(&unavailable.0).to_owned()),
+        }
+    }
+
+    /// What the client may read of a cause: over HTTP it may be anybody.
+    pub(super) fn shown<'a>(&self, cause: &'a str) -> &'a str {
+        match self.client {
+            Channel::Line(_) => cause,
+            _ => without_details(cause),
         }
     }
 

@@ -91,6 +91,13 @@ pub struct Loss {
     pub refusal: Option<Response<Bytes>>,
 }
 
+/// The part of a cause that strangers may read: neither the server's last words nor our environment
+/// (CONTRACT §9).
+pub fn without_details(cause: &str) -> &str {
+    let end = |mark| cause.find(mark).unwrap_or(cause.len());
+    &cause[..end(child::TAIL).min(end(process::PATH))]
+}
+
 /// Why a server can't be started: one sentence.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]

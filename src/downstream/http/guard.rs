@@ -48,10 +48,13 @@ fn is_allowed_host(server: &Server, host: &str) -> bool {
     server.allowed_hosts.iter().any(same)
 }
 
-/// A page of our own address is no foreigner: its name was let in as `Host`.
+/// A page of our own address is no foreigner: its name was let in as `Host`. Where every name is,
+/// that says nothing.
 fn is_allowed_origin(server: &Server, origin: &HeaderValue, host: &str) -> bool {
     let Ok(origin) = origin.to_str() else { return false };
-    let own = origin.split_once("://").is_some_and(|(_, own)| own.eq_ignore_ascii_case(host));
+    let is_ours = |(_, own): (&str, &str)| own.eq_ignore_ascii_case(host);
+    let own = !server.allowed_hosts.iter().any(|allowed| allowed == "*")
+        && origin.split_once("://").is_some_and(is_ours);
     let same = |allowed: &String| allowed == "*" || allowed.eq_ignore_ascii_case(origin);
     own || server.allowed_origins.iter().any(same)
 }
