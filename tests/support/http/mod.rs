@@ -13,6 +13,7 @@
 mod connection;
 mod events;
 mod fake_http;
+mod jobs;
 mod peer;
 mod pump;
 mod response;
