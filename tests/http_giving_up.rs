@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -250,11 +251,10 @@ async fn s6_single_modern_disconnects_teach_nothing() {
 #[tokio::test]
 async fn s6_legacy_disconnects_at_the_same_age_teach_nothing() {
     let peer = serve(&["--answer-within", "2s"]);
-    let client = peer.legacy_http(ALICE).await;
+    let client = Arc::new(peer.legacy_http(ALICE).await);
     let mut calls = JoinSet::new();
     for name in ["one", "two"] {
-        let again = peer.http().await.with_header("authorization", "Bearer alice");
-        again.set_session(client.session().as_deref());
+        let again = Arc::clone(&client);
         calls.spawn(async move { drop(again.call("wait_file", until(name)).await) });
         peer.has_call_until(name).await;
     }

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -24,24 +26,14 @@ async fn logged_so_often(peer: &Peer, words: &str, wanted: usize) {
     assert_eq!(logged(peer, words), wanted);
 }
 
-/// Another client in the same session and with the same identity.
-async fn again(peer: &Peer, client: &HttpPeer) -> HttpPeer {
-    let again = match client.session() {
-        Some(_) => peer.http().await.with_header("authorization", "Bearer alice"),
-        None => peer.modern_http(Some("alice")).await,
-    };
-    again.set_session(client.session().as_deref());
-    again
-}
-
 /// So many calls of the client, all hung up 100 ms after the server has the last of them.
-async fn storm(peer: &Peer, client: &HttpPeer, calls: usize) {
+async fn storm(peer: &Peer, client: &Arc<HttpPeer>, calls: usize) {
     let mut storm = JoinSet::new();
     for number in 0..calls {
-        let again = again(peer, client).await;
+        let client = Arc::clone(client);
         let mut args = until("go");
         args["number"] = json!(number);
-        storm.spawn(async move { again.call("wait_file", args).await });
+        storm.spawn(async move { client.call("wait_file", args).await });
     }
     peer.arrived("wait_file", calls).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -63,7 +55,7 @@ async fn goes_on(client: HttpPeer, mut stop: tokio::sync::watch::Receiver<bool>)
 }
 
 /// The storm, while another client of the same kind works.
-async fn weather(peer: &Peer, client: &HttpPeer, other: HttpPeer, calls: usize) {
+async fn weather(peer: &Peer, client: &Arc<HttpPeer>, other: HttpPeer, calls: usize) {
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let work = tokio::spawn(goes_on(other, stopped));
     storm(peer, client, calls).await;
@@ -75,13 +67,13 @@ async fn weather(peer: &Peer, client: &HttpPeer, other: HttpPeer, calls: usize) 
     assert_eq!(echoes, count + 1, "each of its calls ran once");
     assert!(process::alive(peer.pid()));
     let starts = peer.calls_of("wait_file");
-    let distinct: std::collections::BTreeSet<_> = starts.iter().map(|call| &call.line).collect();
+    let distinct: BTreeSet<_> = starts.iter().map(|call| &call.line).collect();
     assert_eq!((starts.len(), distinct.len()), (calls, calls), "every call ran once");
 }
 
 async fn c21_legacy(calls: usize) {
     let peer = Setup::proxied().served().spawn();
-    let client = peer.legacy_http(Some("alice")).await;
+    let client = Arc::new(peer.legacy_http(Some("alice")).await);
     let other = peer.legacy_http(Some("bob")).await;
     weather(&peer, &client, other, calls).await;
     logged_so_often(&peer, "job started", calls).await;
@@ -107,7 +99,7 @@ async fn c21_100_aborts_leave_100_jobs_and_all_else_goes_on() {
 #[tokio::test]
 async fn c21_100_aborts_of_a_modern_client_are_100_cancels_and_all_else_goes_on() {
     let peer = Setup::proxied().served().spawn();
-    let client = peer.modern_http(Some("alice")).await;
+    let client = Arc::new(peer.modern_http(Some("alice")).await);
     let other = peer.modern_http(Some("alice")).await;
     weather(&peer, &client, other, 100).await;
     let cancelled = || async { (peer.told(CANCELLED) >= 100).then_some(()) };
