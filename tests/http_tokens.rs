@@ -129,9 +129,9 @@ const IDENTITY: &str = "identity-91bc";
 const SECRET: &str = "hunter2";
 
 /// All that may happen to a client, with a secret in its arguments; the ids of its jobs.
-async fn eventful(peer: &Peer, client: &HttpPeer) -> Vec<String> {
+async fn eventful(peer: &Peer, client: &HttpPeer, name: &str) -> Vec<String> {
     let mut ids = vec![];
-    for (tool, ms) in [("sleep", 300), ("fail", 301), ("rpc_error", 302)] {
+    for (tool, ms) in [("sleep", 1500), ("fail", 1501), ("rpc_error", 1502)] {
         let args = json!({"ms": ms, "text": SECRET, "message": SECRET});
         let handle = client.defer(tool, args.clone()).await;
         ids.push(handle.job_id().to_owned());
@@ -142,12 +142,7 @@ async fn eventful(peer: &Peer, client: &HttpPeer) -> Vec<String> {
     client.call("job_cancel", json!({"job_id": handle.job_id(), "x": SECRET})).await;
     ids.push(handle.job_id().to_owned());
     client.look(SECRET).await;
-    let left = client.call("wait_file", json!({"path": "never", "text": SECRET}));
-    let calls = peer.calls_of("wait_file").len();
-    tokio::select! {
-        answer = left => panic!("answered: {}", answer.raw),
-        () = peer.arrived("wait_file", calls + 1) => {}
-    }
+    peer.hung_up(client, &format!("{SECRET}-{name}")).await;
     client.open("x/unknown", json!({"x": SECRET})).await.text().await;
     client.send("POST", &[("content-type", "application/json")], SECRET).await.text().await;
     client.set_session(Some(SECRET));
@@ -158,16 +153,15 @@ async fn eventful(peer: &Peer, client: &HttpPeer) -> Vec<String> {
 /// Ends the sidecar; all that was logged, and the ids of all jobs in it.
 async fn logged(setup: Setup) -> (String, Vec<String>) {
     let peer = setup.spawn();
-    let mut ids = vec![];
-    for client in [legacy(&peer, Some(IDENTITY)).await, modern(&peer, Some(IDENTITY)).await] {
-        ids.extend(eventful(&peer, &client).await);
-    }
+    let old = legacy(&peer, Some(IDENTITY)).await;
+    let new = modern(&peer, Some(IDENTITY)).await;
+    let (ids, more) = tokio::join!(eventful(&peer, &old, "old"), eventful(&peer, &new, "new"));
     let wrong = peer.http().await.with_header("authorization", &format!("Bearer {TOKEN}x"));
     assert_eq!(wrong.open("initialize", Value::Null).await.status, 401);
     peer.signal(Signal::SIGTERM);
     peer.exit().await;
     peer.stderr_ended().await;
-    (peer.stderr(), ids)
+    (peer.stderr(), [ids, more].concat())
 }
 
 const QUIET: &str = "identity_header = \"x-user\"\ndrain_timeout = \"0s\"\n";
