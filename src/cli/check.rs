@@ -19,7 +19,7 @@ const LONG_NAME: usize = 50;
 
 /// Prints the report. Returns the exit code.
 pub async fn check(context: Context) -> u8 {
-    let server = context.server(&Stderr::nowhere());
+    let server = context.server(&Stderr::nowhere(), true);
     let Context { config, environment, .. } = context;
     match &config.file {
         Some(file) => println!("config   {}", file.display()),

@@ -149,12 +149,13 @@ pub struct Context {
 }
 
 impl Context {
-    /// The configured server; a process's stderr goes to `stderr`.
-    fn server(&self, stderr: &Stderr) -> Server {
+    /// The configured server; a process's stderr goes to `stderr`, and its end into errors too where
+    /// those are for its own user (§9).
+    fn server(&self, stderr: &Stderr, in_errors: bool) -> Server {
         match &self.config.upstream {
             Upstream::Command(command) => {
                 let (environment, stderr) = (self.environment.clone(), stderr.clone());
-                Server::Command(Launch::new(command.clone(), environment, stderr))
+                Server::Command(Launch::new(command.clone(), environment, stderr, in_errors))
             }
             Upstream::Remote(remote) => Server::Remote(Remote::new(remote)),
         }

@@ -38,7 +38,7 @@ enum Cause {
 
 /// Relays until the client leaves. Returns the exit code.
 pub async fn run(context: Context) -> u8 {
-    let server = context.server(&context.stderr);
+    let server = context.server(&context.stderr, true);
     let Context { config, stderr, .. } = context;
     let config = Arc::new(config);
     let shared = Shared::new(config.clone());

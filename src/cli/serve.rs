@@ -42,7 +42,7 @@ pub async fn serve(context: Context) -> u8 {
     if let Err(error) = raise_descriptor_limit() {
         warn!("the limit on open files stays as it is: {error}");
     }
-    let server = context.server(&context.stderr);
+    let server = context.server(&context.stderr, false);
     let Context { config, .. } = context;
     let config = Arc::new(config);
     let shared = Shared::new(config.clone());

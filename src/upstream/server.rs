@@ -24,13 +24,21 @@ pub struct Launch {
     pub environment: Environment,
     /// where its stderr goes
     pub stderr: Stderr,
+    /// the end of its stderr may be shown to clients
+    pub stderr_in_errors: bool,
     /// the last one that was started ended before it said anything
     fails: AtomicBool,
 }
 
 impl Launch {
-    pub fn new(command: Command, environment: Environment, stderr: Stderr) -> Arc<Self> {
-        Arc::new(Launch { command, environment, stderr, fails: AtomicBool::new(false) })
+    pub fn new(
+        command: Command,
+        environment: Environment,
+        stderr: Stderr,
+        stderr_in_errors: bool,
+    ) -> Arc<Self> {
+        let fails = AtomicBool::new(false);
+        Arc::new(Launch { command, environment, stderr, stderr_in_errors, fails })
     }
 
     /// Notes whether a process that was started has said anything.

@@ -384,12 +384,12 @@ impl Supervisor {
             stderr: launch.stderr.clone(),
             limit: self.limit,
         });
-        let this = self.clone();
+        let (this, with_tail) = (self.clone(), launch.stderr_in_errors);
         let task = tokio::spawn(async move {
             let Some(life) = life else { return };
             let cause = life.run().await;
             this.reaper.forget(group);
-            this.ended(cause, false);
+            this.ended(if with_tail { cause } else { without_tail(&cause).into() }, false);
         });
         Ok(Link { way: outbox, stop, started: Instant::now(), first, task })
     }
@@ -417,11 +417,15 @@ impl Supervisor {
         };
         self.changed.notify_waiters();
         // The tail has been passed on as it came.
-        warn!("{}", end.cause.split(TAIL).next().unwrap_or_default());
+        warn!("{}", without_tail(&end.cause));
         if let Some(events) = self.events.upgrade() {
             events.lost(&end);
         }
     }
+}
+
+fn without_tail(cause: &str) -> &str {
+    cause.split(TAIL).next().unwrap_or_default()
 }
 
 /// The first failure costs no pause; from the second on it grows from 100 ms to 10 s.
