@@ -1,288 +1,239 @@
-//! Who may see a job over HTTP (CONTRACT §10, §4.4, §5.1, §7).
+//! Who may see a job over HTTP (CONTRACT §10, §4.4, §7, C07, C66).
 #![forbid(unsafe_code)]
 
 mod support;
 
-use serde_json::{Value, json};
-use support::{Answer, HttpPeer, Peer, Setup, until};
+use serde_json::json;
+use support::{Answer, HttpPeer, Peer, until};
 
-const ALICE: Option<&str> = Some("alice");
-const BOB: Option<&str> = Some("bob");
-const UNKNOWN: &str = "00000000-0000-4000-8000-000000000000";
-
-fn serve() -> Peer {
-    Setup::proxied().served().spawn()
+/// What a caller is told of an id that is none of theirs, with the id itself left out.
+async fn told(client: &HttpPeer, id: &str) -> String {
+    let answer = client.call("job_get", json!({"job_id": id, "wait_seconds": 0})).await;
+    assert!(answer.is_error() && answer.job().is_null(), "{}", answer.raw);
+    let cancel = client.call("job_cancel", json!({"job_id": id})).await;
+    assert!(cancel.is_error() && cancel.job().is_null(), "{}", cancel.raw);
+    answer.text().replace(&format!(r#"\"{id}\""#), "ID")
 }
 
-/// The answers to `job_get` and `job_cancel` with this id; both must be refusals.
-async fn refused(client: &HttpPeer, id: &str) -> [String; 2] {
-    let args = json!({"job_id": id, "wait_seconds": 0});
-    let answers = [
-        client.call("job_get", args.clone()).await,
-        client.call("job_cancel", json!({"job_id": id})).await,
-    ];
-    answers.map(|answer| {
-        assert!(answer.is_error(), "{}", answer.raw);
-        assert!(!answer.is_rpc_error(), "{}", answer.raw);
-        answer.raw_result().replace(id, "ID")
-    })
+fn near(id: &str, change: i32) -> String {
+    let last = i32::from_str_radix(&id[id.len() - 1..], 16).expect("a hexadecimal digit");
+    format!("{}{:x}", &id[..id.len() - 1], (last + change).rem_euclid(16))
 }
 
-fn ids(jobs: &[Value]) -> Vec<&str> {
-    jobs.iter().filter_map(|job| job["job_id"].as_str()).collect()
+async fn sees_nothing(stranger: &HttpPeer, id: &str) {
+    let unknown = told(stranger, "3f0e5d0e-2b5f-4a43-8f53-0d3a0c7d2f11").await;
+    for id in [id, &id.to_uppercase(), &id[..8], &near(id, 1), &near(id, -1), "nope", ""] {
+        assert_eq!(told(stranger, id).await, unknown, "{id:?}");
+    }
 }
 
-fn is_joined(answer: &Answer) -> bool {
-    answer.structured()["joined"] == true
-}
+// Two principals.
 
-// With an identity.
-
-async fn c07_foreign_jobs_are_as_unknown_ones(alice: HttpPeer, bob: HttpPeer, peer: &Peer) {
-    let handle = alice.park("go").await;
-    let foreign = refused(&bob, handle.job_id()).await;
-    assert_eq!(refused(&bob, UNKNOWN).await, foreign);
-    assert_eq!(refused(&bob, "junk").await, foreign);
-    assert_eq!(refused(&bob, &handle.job_id()[..8]).await, foreign);
-    assert!(bob.jobs().await.is_empty());
-    assert_eq!(ids(&alice.jobs().await), [handle.job_id()]);
-    assert_eq!(alice.look(handle.job_id()).await.status(), "working", "bob did not stop it");
+#[tokio::test]
+async fn c07_anothers_job_is_like_one_that_does_not_exist() {
+    let peer = Peer::serve("", &["--dual"]);
+    let owner = peer.legacy_as("x").await;
+    let handle = owner.park("go").await;
+    for stranger in [
+        peer.legacy_as("y").await,
+        peer.modern_as("y").await,
+        peer.legacy().await,
+        peer.modern().await,
+    ] {
+        sees_nothing(&stranger, handle.job_id()).await;
+    }
+    assert!(peer.legacy_as("y").await.jobs().await.is_empty());
+    assert_eq!(owner.look(handle.job_id()).await.status(), "working", "nobody cancelled it");
     peer.create("go");
-    let end = alice.finish(handle).await;
-    assert_eq!(end.text(), "go");
-    assert_eq!(refused(&bob, end.job_id()).await, foreign, "nor when it has ended");
+    assert_eq!(owner.finish(handle).await.text(), "go");
 }
 
 #[tokio::test]
-async fn c07_legacy_foreign_jobs_are_as_unknown_ones() {
-    let peer = serve();
-    let (alice, bob) = (peer.legacy_http(ALICE).await, peer.legacy_http(BOB).await);
-    c07_foreign_jobs_are_as_unknown_ones(alice, bob, &peer).await;
+async fn c07_a_job_without_an_owner_is_not_for_those_who_have_a_name() {
+    let peer = Peer::serve("", &["--dual"]);
+    let handle = peer.legacy().await.park("go").await;
+    sees_nothing(&peer.legacy_as("y").await, handle.job_id()).await;
+    peer.create("go");
 }
 
 #[tokio::test]
-async fn c07_modern_foreign_jobs_are_as_unknown_ones() {
-    let peer = serve();
-    let (alice, bob) = (peer.modern_http(ALICE).await, peer.modern_http(BOB).await);
-    c07_foreign_jobs_are_as_unknown_ones(alice, bob, &peer).await;
+async fn c07_a_finished_job_is_no_more_open_to_others() {
+    let peer = Peer::serve("", &["--dual"]);
+    let owner = peer.modern_as("x").await;
+    let handle = owner.defer("sleep", json!({"ms": 400, "text": "secret"})).await;
+    let id = handle.job_id().to_owned();
+    assert_eq!(owner.finish(handle).await.text(), "secret");
+    sees_nothing(&peer.modern_as("y").await, &id).await;
 }
 
 #[tokio::test]
-async fn c07_jobs_of_an_identity_are_closed_to_callers_without_one_and_the_other_way_round() {
-    let peer = serve();
-    let hers = peer.legacy_http(ALICE).await.park("a").await;
-    let theirs = peer.legacy_http(None).await.park("b").await;
-    let (bob, nobody) = (peer.legacy_http(BOB).await, peer.legacy_http(None).await);
-    for (client, foreign) in [(&nobody, &hers), (&bob, &theirs)] {
-        assert_eq!(refused(client, foreign.job_id()).await, refused(client, UNKNOWN).await);
+async fn c43_a_session_of_another_principal_is_404() {
+    let peer = Peer::serve("", &[]);
+    let session = peer.legacy_as("x").await.session().expect("a session");
+    for stranger in [peer.known_as("y").await, peer.http().await] {
+        stranger.set_session(Some(&session));
+        let mut response = stranger.start("echo", json!({})).await;
+        assert_eq!((response.status, response.code().await), (404, -32001));
+        assert_eq!(stranger.get_stream().await.status, 404);
+        assert_eq!(stranger.delete().await.status, 404);
     }
-    let modern = peer.modern_http(None).await;
-    assert_eq!(refused(&modern, hers.job_id()).await, refused(&modern, UNKNOWN).await);
+    assert!(peer.calls_of("echo").is_empty());
+    let owner = peer.known_as("x").await;
+    owner.set_session(Some(&session));
+    assert_eq!(owner.start("echo", json!({})).await.status, 200);
 }
 
 #[tokio::test]
-async fn c07_a_foreign_session_is_404_for_every_method() {
-    let peer = serve();
-    let alice = peer.legacy_http(ALICE).await;
-    let session = alice.session();
-    for foreign in [peer.legacy_http(BOB).await, peer.legacy_http(None).await] {
-        foreign.set_session(session.as_deref());
-        assert_eq!(foreign.open("tools/list", json!({})).await.status, 404);
-        assert_eq!(foreign.get_stream().await.status, 404);
-        let deleted = foreign.delete().await.status;
-        foreign.set_session(Some(UNKNOWN));
-        assert_eq!((deleted, foreign.delete().await.status), (404, 404));
-    }
-    assert_eq!(alice.call("echo", json!({"text": "lives"})).await.text(), "lives");
-}
-
-#[tokio::test]
-async fn c66_a_new_session_of_the_same_principal_reads_the_job_by_id_and_by_prefix() {
-    let peer = serve();
-    let first = peer.legacy_http(ALICE).await;
+async fn c66_the_same_principal_finds_its_job_in_a_new_session_and_era() {
+    let peer = Peer::serve("", &["--dual"]);
+    let first = peer.legacy_as("x").await;
     let handle = first.park("go").await;
     first.delete().await;
-    let second = peer.legacy_http(ALICE).await;
-    assert_eq!(ids(&second.jobs().await), [handle.job_id()]);
-    let id = handle.job_id().to_uppercase();
-    for id in [&id, &id[..8]] {
-        assert_eq!(second.look(id).await.job_id(), handle.job_id());
+    let id = handle.job_id();
+    for client in [peer.legacy_as("x").await, peer.modern_as("x").await] {
+        assert_eq!(client.look(id).await.status(), "working");
+        assert_eq!(client.look(&id[..8].to_uppercase()).await.job_id(), id);
+        assert_eq!(client.jobs().await[0]["job_id"], id);
     }
     peer.create("go");
-    assert_eq!(second.finish(handle).await.text(), "go");
+    assert_eq!(peer.modern_as("x").await.result_of(id).await.text(), "go");
 }
 
+// No identity.
+
 #[tokio::test]
-async fn s10_both_eras_of_one_principal_share_their_jobs() {
-    let peer = serve();
-    let (legacy, modern) = (peer.legacy_http(ALICE).await, peer.modern_http(ALICE).await);
-    let (one, two) = tokio::join!(legacy.park("one"), modern.park("two"));
-    for client in [&legacy, &modern] {
-        let jobs = client.jobs().await;
-        assert_eq!(jobs.len(), 2, "{jobs:?}");
-        assert!([&one, &two].iter().all(|job| ids(&jobs).contains(&job.job_id())));
+async fn s10_without_an_identity_only_the_full_id_gives_access() {
+    let peer = Peer::serve("", &["--dual"]);
+    let owner = peer.legacy().await;
+    let handle = owner.park("go").await;
+    let id = handle.job_id();
+    for client in [peer.legacy().await, peer.modern().await] {
+        assert_eq!(client.look(id).await.status(), "working");
+        told(&client, &id[..8]).await;
     }
-    peer.create("one");
-    peer.create("two");
-    let (first, second) = tokio::join!(modern.finish(one), legacy.finish(two));
-    assert_eq!((first.text(), second.text()), ("one", "two"));
-    assert_eq!(first.result()["resultType"], Value::Null, "the result is as its server gave it");
-}
-
-#[tokio::test]
-async fn s10_another_value_of_the_same_token_is_another_principal() {
-    let peer = serve();
-    let old = peer.legacy_http(Some("token-1")).await;
-    let handle = old.park("go").await;
-    let refreshed = peer.legacy_http(Some("token-2")).await;
-    refused(&refreshed, handle.job_id()).await;
-    assert!(refreshed.jobs().await.is_empty());
-}
-
-// Without an identity.
-
-#[tokio::test]
-async fn s10_without_an_identity_only_the_full_id_opens_a_job() {
-    let peer = serve();
-    let own = peer.legacy_http(None).await;
-    let handle = own.park("go").await;
-    let others = [peer.legacy_http(None).await, peer.modern_http(None).await];
-    for other in &others {
-        assert_eq!(other.look(handle.job_id()).await.status(), "working");
-        refused(other, &handle.job_id()[..8]).await;
-        refused(other, &handle.job_id()[..35]).await;
-        assert!(other.jobs().await.is_empty());
-    }
-    assert_eq!(ids(&own.jobs().await), [handle.job_id()], "its own session lists it");
+    told(&owner, &id[..8]).await;
+    assert!(peer.legacy().await.jobs().await.is_empty(), "another session");
+    assert!(peer.modern().await.jobs().await.is_empty());
+    assert_eq!(owner.jobs().await[0]["job_id"], id, "its own session lists it");
     peer.create("go");
-    for other in &others {
-        assert_eq!(other.job_get(json!({"job_id": handle.job_id()})).await.text(), "go");
-    }
 }
 
 #[tokio::test]
-async fn s10_the_modern_era_without_an_identity_lists_none() {
-    let peer = serve();
-    let client = peer.modern_http(None).await;
+async fn s10_a_modern_caller_without_an_identity_lists_none() {
+    let peer = Peer::serve("", &["--dual"]);
+    let client = peer.modern().await;
     let handle = client.park("go").await;
     assert!(client.jobs().await.is_empty());
-    refused(&client, &handle.job_id()[..8]).await;
-    let answer = client.look(UNKNOWN).await;
-    assert!(!answer.raw.contains(handle.job_id()), "{}", answer.raw);
     peer.create("go");
     assert_eq!(client.finish(handle).await.text(), "go");
 }
 
-// Joins.
-
-#[tokio::test]
-async fn s7_an_equal_call_joins_within_its_session_only() {
-    let peer = serve();
-    for (identity, gate) in [(ALICE, "with"), (None, "without")] {
-        let before = peer.calls_of("wait_file").len();
-        let first = peer.legacy_http(identity).await;
-        let handle = first.park(gate).await;
-        let joined = first.park(gate).await;
-        assert!(is_joined(&joined), "{}", joined.raw);
-        assert_eq!(joined.job_id(), handle.job_id());
-        let other = peer.legacy_http(identity).await.park(gate).await;
-        assert!(!is_joined(&other), "{}", other.raw);
-        assert_ne!(other.job_id(), handle.job_id());
-        assert_eq!(peer.calls_of("wait_file").len() - before, 2);
-    }
+/// Two equal calls of these clients, the second while the first is a job; how often it ran.
+async fn twice(peer: &Peer, first: &HttpPeer, second: &HttpPeer) -> usize {
+    let before = peer.calls_of("wait_file").len();
+    let file = format!("go-{before}");
+    let handle = first.park(&file).await;
+    let again = second.park(&file).await;
+    let joined = again.job_id() == handle.job_id();
+    peer.create(&file);
+    let ends: [Answer; 2] = [first.finish(handle).await, second.finish(again).await];
+    assert!(ends.iter().all(|end| end.text() == file));
+    let ran = peer.calls_of("wait_file").len() - before;
+    assert_eq!(joined, ran == 1);
+    ran
 }
 
 #[tokio::test]
-async fn s7_modern_clients_of_one_principal_join_each_others_calls() {
-    let peer = serve();
-    let handle = peer.modern_http(ALICE).await.park("go").await;
-    let joined = peer.modern_http(ALICE).await.park("go").await;
-    assert!(is_joined(&joined), "{}", joined.raw);
-    assert_eq!(joined.job_id(), handle.job_id());
-    let foreign = peer.modern_http(BOB).await.park("go").await;
-    assert!(!is_joined(&foreign), "{}", foreign.raw);
-    assert_eq!(peer.calls_of("wait_file").len(), 2);
+async fn s7_who_joins_whom() {
+    let peer = Peer::serve("", &["--dual"]);
+    let (a, b) = (peer.modern_as("a").await, peer.modern_as("a").await);
+    assert_eq!(twice(&peer, &a, &b).await, 1, "modern, one principal");
+    let c = peer.modern_as("c").await;
+    assert_eq!(twice(&peer, &a, &c).await, 2, "two principals");
+    let (nobody, other) = (peer.modern().await, peer.modern().await);
+    assert_eq!(twice(&peer, &nobody, &other).await, 2, "modern, no identity");
+    assert_eq!(twice(&peer, &nobody, &nobody).await, 2, "modern, no identity, one client");
+    let (one, two) = (peer.legacy().await, peer.legacy().await);
+    assert_eq!(twice(&peer, &one, &one).await, 1, "one legacy session");
+    assert_eq!(twice(&peer, &one, &two).await, 2, "two legacy sessions");
+    let (x, y) = (peer.legacy_as("x").await, peer.legacy_as("x").await);
+    assert_eq!(twice(&peer, &x, &y).await, 2, "two sessions are two states of the server");
+}
+
+// Another header.
+
+#[tokio::test]
+async fn s10_another_header_may_say_who_asks() {
+    let peer = Peer::serve("server.identity_header = \"X-User\"\n", &[]);
+    let as_user = async |user: &str, token: &str| {
+        let client = peer.known_as(token).await.with_header("x-user", user);
+        client.initialize().await;
+        client
+    };
+    let owner = as_user("u", "old").await;
+    let handle = owner.park("go").await;
+    assert_eq!(as_user("u", "new").await.look(handle.job_id()).await.status(), "working");
+    sees_nothing(&as_user("v", "old").await, handle.job_id()).await;
+    sees_nothing(&peer.legacy_as("old").await, handle.job_id()).await;
+    peer.create("go");
 }
 
 #[tokio::test]
-async fn s7_without_an_identity_the_modern_era_joins_nothing() {
-    let peer = serve();
-    let client = peer.modern_http(None).await;
-    let handles = [client.park("go").await, client.park("go").await];
-    assert!(!handles.iter().any(is_joined), "{handles:?}");
-    assert_ne!(handles[0].job_id(), handles[1].job_id());
-    assert_eq!(peer.calls_of("wait_file").len(), 2);
-}
-
-// Children.
-
-#[tokio::test]
-async fn s10_modern_clients_share_a_child_with_their_own_principal_only() {
-    let peer = serve();
-    let mut pids = vec![];
-    for identity in [ALICE, ALICE, BOB, None, None] {
-        let client = peer.modern_http(identity).await;
-        assert_eq!(client.call("echo", json!({"text": "hi"})).await.text(), "hi");
-        pids.push(peer.calls_of("echo").last().expect("it reached the server").pid);
-    }
-    assert_eq!((pids[0], pids[3]), (pids[1], pids[4]));
-    pids.sort_unstable();
-    pids.dedup();
-    assert_eq!(pids.len(), 3);
-    let starts = peer.journal().into_iter().filter(|entry| entry.event == "start");
-    assert_eq!(starts.count(), 3);
+async fn s10_with_a_token_authorization_is_no_identity() {
+    let peer = Peer::serve("server.token = \"T\"\n", &["--dual"]);
+    let (one, two) = (peer.legacy_as("T").await, peer.legacy_as("T").await);
+    let handle = one.park("go").await;
+    assert_eq!(two.look(handle.job_id()).await.status(), "working", "the full id");
+    assert!(two.jobs().await.is_empty() && peer.modern_as("T").await.jobs().await.is_empty());
+    peer.create("go");
 }
 
 #[tokio::test]
-async fn s10_every_legacy_session_has_a_child_of_its_own() {
-    let peer = serve();
-    let (first, second) = (peer.legacy_http(ALICE).await, peer.legacy_http(ALICE).await);
-    for client in [&first, &second, &first] {
-        client.call("echo", json!({})).await;
-    }
-    let pids: Vec<u32> = peer.calls_of("echo").iter().map(|call| call.pid).collect();
-    assert_eq!(pids[0], pids[2]);
-    assert_ne!(pids[0], pids[1]);
+async fn s10_with_a_token_another_header_may_still_be_one() {
+    let peer =
+        Peer::serve("server.token = \"T\"\nserver.identity_header = \"x-user\"\n", &["--dual"]);
+    let user = async |name: &str| {
+        let client = peer.known_as("T").await.with_header("x-user", name);
+        client.become_modern("test-client", json!({}));
+        client
+    };
+    let handle = user("u").await.park("go").await;
+    assert_eq!(user("u").await.jobs().await[0]["job_id"], handle.job_id());
+    sees_nothing(&user("v").await, handle.job_id()).await;
+    peer.create("go");
 }
 
 // Shares.
 
-/// The call waits for its answer although a later one of another client has its handle, so its own
-/// budget is over.
-async fn waits(peer: &Peer, client: &HttpPeer, other: &HttpPeer, gates: [&str; 2]) {
-    let waiting = client.call("wait_file", until(gates[0]));
-    let later = async {
-        peer.has_call_until(gates[0]).await;
-        let handle = other.call("wait_file", until(gates[1])).await;
-        assert!(handle.is_handle(), "{}", handle.raw);
-        peer.create(gates[0]);
-    };
-    let (answer, ()) = tokio::join!(waiting, later);
-    assert_eq!(answer.text(), gates[0], "no handle: {}", answer.raw);
-}
-
 #[tokio::test]
-async fn s10_no_principal_takes_more_than_a_quarter_of_max_running() {
-    let toml = "[defaults]\nanswer_within = \"400ms\"\n[jobs]\nmax_running = 8";
-    let peer = Setup::proxied().served().config(toml).spawn();
-    let (alice, bob) = (peer.modern_http(ALICE).await, peer.modern_http(BOB).await);
-    bob.park("b1").await;
-    let first = alice.park("a1").await;
-    alice.park("a2").await;
-    waits(&peer, &alice, &bob, ["a3", "b2"]).await;
-    assert_eq!((alice.jobs().await.len(), bob.jobs().await.len()), (2, 2));
-    peer.create("a1");
-    assert_eq!(alice.finish(first).await.text(), "a1");
-    alice.park("a4").await;
-    waits(&peer, &bob, &peer.modern_http(Some("eve")).await, ["b3", "e1"]).await;
-}
-
-#[tokio::test]
-async fn s10_a_principal_alone_may_take_all_of_max_running() {
-    let peer = Setup::proxied().served().config("[jobs]\nmax_running = 4").spawn();
-    let alice = peer.modern_http(ALICE).await;
-    for gate in ["a", "b", "c", "d"] {
-        alice.park(gate).await;
+async fn s10_no_principal_fills_more_than_a_quarter_where_there_are_several() {
+    let toml = "jobs.max_running = 8\ndefaults.duplicates = \"run\"\n";
+    let peer = Peer::serve(toml, &[]);
+    let (greedy, other) = (peer.legacy_as("a").await, peer.legacy_as("b").await);
+    other.park("b").await;
+    for _ in 0..2 {
+        greedy.park("a").await;
     }
-    assert_eq!(alice.jobs().await.len(), 4);
+    let third = async {
+        let at_once = json!({"unhurry/answer_within": 0});
+        greedy.call_with_meta("wait_file", until("a"), at_once).await
+    };
+    let meanwhile = async {
+        peer.wait_stderr(|line| line.contains("max_running")).await;
+        other.park("b").await;
+        peer.create("a");
+    };
+    let (answer, ()) = tokio::join!(third, meanwhile);
+    assert!(answer.job().is_null() && answer.text() == "a", "as without the proxy: {}", answer.raw);
+    peer.create("b");
+}
+
+#[tokio::test]
+async fn s10_a_principal_that_is_alone_may_fill_it_all() {
+    let peer = Peer::serve("jobs.max_running = 4\ndefaults.duplicates = \"run\"\n", &[]);
+    let client = peer.legacy_as("a").await;
+    for _ in 0..4 {
+        client.park("go").await;
+    }
+    peer.create("go");
 }

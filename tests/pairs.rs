@@ -39,8 +39,11 @@ macro_rules! scenarios {
             s6_a_users_cancel_reaches_the_server
             s5_2_job_cancel_reaches_the_server
             c47_a_question_of_the_server_is_asked_and_answered
+            s8_4_a_question_of_a_job_is_asked_and_answered
+            s1_1_the_two_tools_are_listed_after_the_servers_own
+            s1_1_a_log_message_reaches_the_client
             c80_list_changed_comes_once
-            s1_1_a_result_of_5_mb_is_the_same_bytes
+            s1_1_5_mb_are_the_same_bytes_both_ways
             s1_1_errors_of_both_kinds_are_the_servers
             s1_1_a_batch_is_answered_by_one_array_where_it_is_legal
         }
@@ -199,6 +202,42 @@ async fn input_is_required(peer: &Peer) {
     assert_eq!(second.text(), responses.to_string());
 }
 
+async fn s8_4_a_question_of_a_job_is_asked_and_answered(pair: Pair, peer: Peer) {
+    let handle = peer.defer("ask", json!({"ms": 400})).await;
+    if pair.is_modern() {
+        let question = peer.follow(&handle).await;
+        assert_eq!(question.result()["resultType"], "input_required", "{}", question.raw);
+        let responses = json!({"choice": {"action": "accept", "content": {}}});
+        let arguments = json!({"job_id": handle.job_id()});
+        let params = json!({"name": "job_get", "arguments": arguments,
+            "inputResponses": responses, "requestState": question.result()["requestState"]});
+        let end = peer.ask("tools/call", params).await;
+        return assert_eq!(peer.finish(end).await.text(), responses.to_string());
+    }
+    let question = peer.wait_method("elicitation/create").await;
+    peer.respond(&question, r#"{"action":"decline","n":1.10}"#).await;
+    assert_eq!(peer.finish(handle).await.text(), r#"{"action":"decline","n":1.10}"#);
+}
+
+async fn s1_1_the_two_tools_are_listed_after_the_servers_own(_: Pair, peer: Peer) {
+    let list = peer.ask("tools/list", json!({})).await;
+    let tools = list.result()["tools"].as_array().expect("tools");
+    let names: Vec<_> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!((names.len(), &names[13..]), (15, &["job_get", "job_cancel"][..]));
+    assert!(tools.iter().all(|tool| tool.get("outputSchema").is_none()), "a handle fits none");
+}
+
+async fn s1_1_a_log_message_reaches_the_client(pair: Pair, peer: Peer) {
+    let message = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1.10}}"#;
+    let mut params =
+        support::call_params("script", json!({"steps": [{"send": message}, {"result": "7"}]}));
+    if pair.is_modern() {
+        params["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
+    }
+    assert_eq!(peer.ask("tools/call", params).await.raw_result(), "7");
+    assert_eq!(peer.wait_method("notifications/message").await.text, message);
+}
+
 const CHANGED: &str = "notifications/tools/list_changed";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -223,11 +262,12 @@ async fn c80_list_changed_comes_once(pair: Pair, peer: Peer) {
     assert_eq!(notes.iter().filter(|note| note.method().as_deref() == Some(CHANGED)).count(), 1);
 }
 
-async fn s1_1_a_result_of_5_mb_is_the_same_bytes(pair: Pair, peer: Peer) {
+async fn s1_1_5_mb_are_the_same_bytes_both_ways(pair: Pair, peer: Peer) {
     let pattern = "5 MB: é🦀\u{2028}\"\\\n";
-    let answer = peer.call("big", json!({"bytes": 5_000_000, "pattern": pattern})).await;
-    let wanted = pair.text_result(&pattern.repeat(5_000_000 / pattern.len()));
-    assert!(answer.raw_result() == wanted, "{} bytes differ", answer.raw.len());
+    let text = pattern.repeat(5_000_000 / pattern.len());
+    let answer = peer.call("echo", json!({"text": text})).await;
+    assert!(answer.raw_result() == pair.text_result(&text), "{} bytes differ", answer.raw.len());
+    assert_eq!(peer.calls_of("echo").len(), 1);
 }
 
 async fn s1_1_errors_of_both_kinds_are_the_servers(_: Pair, peer: Peer) {

@@ -17,48 +17,47 @@ const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"resources":{"subscr
 /// A progress token that a typed reader would spell otherwise.
 const TOKEN: &str = r#""t\u006f\/ken""#;
 
-/// Runs each of the tests without the proxy, and with it between all that it can stand between.
+/// Runs each of the tests with each way to the server, in a module named after the way.
 macro_rules! all_ways {
-    ($($test:ident)*) => {
-        mod direct {
-            $(#[tokio::test] async fn $test() { super::$test(super::Setup::direct()).await; })*
+    ($($way:ident: $setup:expr;)*) => { $(
+        mod $way {
+            use super::*;
+            tests! { $setup,
+                requests_of_the_client
+                requests_of_a_modern_client
+                notifications_of_the_client
+                batches_of_the_client
+                answers_of_the_client
+                ids_of_the_client
+                ids_of_calls_that_run_at_once
+                ids_of_the_server
+                results_of_the_server
+                errors_of_the_server
+                messages_of_the_server
+                batches_of_the_server
+                tools_of_the_server
+                greetings
+            }
         }
-        mod proxied {
-            $(#[tokio::test] async fn $test() { super::$test(super::Setup::proxied()).await; })*
+    )* };
+}
+
+macro_rules! tests {
+    ($setup:expr, $($test:ident)*) => { $(
+        #[tokio::test]
+        async fn $test() {
+            super::$test(|| $setup).await;
         }
-        mod served {
-            $(#[tokio::test] async fn $test() {
-                super::$test(super::Setup::proxied().served()).await;
-            })*
-        }
-        mod stdio_to_http {
-            $(#[tokio::test] async fn $test() {
-                super::$test(super::Setup::proxied().upstream(super::Transport::Http)).await;
-            })*
-        }
-        mod http_to_http {
-            $(#[tokio::test] async fn $test() {
-                let setup = super::Setup::proxied().served();
-                super::$test(setup.upstream(super::Transport::Http)).await;
-            })*
-        }
-    };
+    )* };
 }
 
 all_ways! {
-    requests_of_the_client
-    requests_of_a_modern_client
-    notifications_of_the_client
-    batches_of_the_client
-    answers_of_the_client
-    ids_of_the_client
-    ids_of_calls_that_run_at_once
-    ids_of_the_server
-    results_of_the_server
-    errors_of_the_server
-    messages_of_the_server
-    batches_of_the_server
-    tools_of_the_server
+    direct: Setup::direct();
+    proxied: Setup::proxied();
+    http_to_child: Setup::proxied().served();
+    stdio_to_http: Setup::proxied().upstream(Transport::Http);
+    stdio_to_sse: Setup::proxied().upstream(Transport::Sse);
+    http_to_http: Setup::proxied().served().upstream(Transport::Http);
 }
 
 /// Starts a peer and opens a session in which nothing is documented to change.
@@ -91,18 +90,19 @@ fn messages(line: &str) -> Vec<String> {
 async fn send(peer: &Peer, case: &Case, findings: &mut Findings) -> Vec<Answer> {
     let (start, mark) = (peer.journal().len(), peer.mark());
     peer.send_raw(&case.text).await;
-    let mut answers = Vec::new();
-    for message in messages(&case.text) {
-        if let Some(id) = member(&message, "id") {
+    let (sent, mut answers) = (messages(&case.text), Vec::new());
+    for message in &sent {
+        if let Some(id) = member(message, "id") {
             answers.push(peer.answer_from(mark, id).await);
         }
     }
-    if answers.is_empty() {
-        peer.settle().await;
-    }
-    let arrived: Vec<String> = received(peer, start).iter().map(|m| without_id(m)).collect();
-    for message in messages(&case.text) {
-        let wanted = without_id(&message);
+    // What has no answer is on its way by itself, over HTTP beside all that follows it.
+    let arrived = || -> Vec<_> { received(peer, start).iter().map(|m| without_id(m)).collect() };
+    let all_came = |arrived: &[String]| sent.iter().all(|m| arrived.contains(&without_id(m)));
+    support::eventually(|| async { all_came(&arrived()).then_some(()) }).await;
+    let arrived = arrived();
+    for message in &sent {
+        let wanted = without_id(message);
         if !arrived.contains(&wanted) {
             findings.same(case, &arrived.join("\n            "), &wanted);
         }
@@ -126,18 +126,18 @@ async fn send_requests(peer: &Peer, cases: Vec<Case>) {
     findings.report();
 }
 
-async fn requests_of_the_client(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn requests_of_the_client(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     send_requests(&peer, corpus!("client_requests")).await;
 }
 
-async fn requests_of_a_modern_client(setup: Setup) {
-    let peer = setup.flags(&["--modern"]).spawn();
+async fn requests_of_a_modern_client(setup: fn() -> Setup) {
+    let peer = setup().flags(&["--modern"]).spawn();
     send_requests(&peer, corpus!("modern_requests")).await;
 }
 
-async fn notifications_of_the_client(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn notifications_of_the_client(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let mut findings = Findings::of(&peer);
     for case in corpus!("client_notifications") {
         send(&peer, &case, &mut findings).await;
@@ -145,8 +145,8 @@ async fn notifications_of_the_client(setup: Setup) {
     findings.report();
 }
 
-async fn batches_of_the_client(setup: Setup) {
-    let peer = open(setup, "2025-03-26").await;
+async fn batches_of_the_client(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-03-26").await;
     let mut findings = Findings::of(&peer);
     for case in corpus!("client_batches") {
         send(&peer, &case, &mut findings).await;
@@ -155,8 +155,8 @@ async fn batches_of_the_client(setup: Setup) {
 }
 
 /// The server asks; the client's answer must reach it as it is, and comes back in the result.
-async fn answers_of_the_client(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn answers_of_the_client(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let mut findings = Findings::of(&peer);
     let steps = json!([{"request": {"method": "roots/list"}}, {"result": "[$ANSWER]"}]);
     for case in corpus!("client_answers") {
@@ -180,8 +180,8 @@ fn is_method(line: &Line, method: &str) -> bool {
     line.method().as_deref() == Some(method)
 }
 
-async fn ids_of_the_client(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn ids_of_the_client(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let mut findings = Findings::of(&peer);
     for (case, number) in corpus!("ids").into_iter().zip(0..) {
         let mark = peer.mark();
@@ -193,8 +193,8 @@ async fn ids_of_the_client(setup: Setup) {
 }
 
 /// Ids that look alike are in flight together; every call gets its own answer.
-async fn ids_of_calls_that_run_at_once(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn ids_of_calls_that_run_at_once(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let (cases, mark) = (corpus!("ids"), peer.mark());
     for case in &cases {
         let args =
@@ -211,8 +211,8 @@ async fn ids_of_calls_that_run_at_once(setup: Setup) {
     assert_eq!(answers.count(), cases.len(), "one answer a call");
 }
 
-async fn ids_of_the_server(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn ids_of_the_server(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let mut findings = Findings::of(&peer);
     for (case, number) in corpus!("ids").into_iter().zip(0..) {
         let question = json!({"method": "x/ask", "id": case.text});
@@ -227,8 +227,8 @@ async fn ids_of_the_server(setup: Setup) {
     findings.report();
 }
 
-async fn results_of_the_server(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn results_of_the_server(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let mut findings = Findings::of(&peer);
     for case in corpus!("server_results") {
         let called = peer.call("raw", json!({"result": case.text})).await;
@@ -239,8 +239,8 @@ async fn results_of_the_server(setup: Setup) {
     findings.report();
 }
 
-async fn errors_of_the_server(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn errors_of_the_server(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let mut findings = Findings::of(&peer);
     for case in corpus!("server_errors") {
         let called = peer.call("raw", json!({"error": case.text})).await;
@@ -270,8 +270,8 @@ async fn let_send(peer: &Peer, case: &Case) -> (Vec<String>, String) {
     (came.iter().flat_map(|line| messages(&line.text)).collect(), sent)
 }
 
-async fn messages_of_the_server(setup: Setup) {
-    let peer = open(setup, "2025-11-25").await;
+async fn messages_of_the_server(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-11-25").await;
     let mut findings = Findings::of(&peer);
     for case in corpus!("server_messages") {
         let (came, sent) = let_send(&peer, &case).await;
@@ -300,18 +300,18 @@ async fn answer_and_check(
 ) {
     let start = peer.journal().len();
     peer.respond(&Line::new(message.as_bytes()), r#"{"n":1.10}"#).await;
-    peer.settle().await;
     let id = member(sent, "id").expect("a request has an id");
-    let answered = received(peer, start).iter().any(|message| {
+    let is_it = |message: &String| {
         member(message, "id") == Some(id) && member(message, "result") == Some(r#"{"n":1.10}"#)
-    });
-    if !answered {
+    };
+    let come = || async { received(peer, start).iter().any(is_it).then_some(()) };
+    if support::eventually(come).await.is_none() {
         findings.note(case, "the answer does not reach the server under its id");
     }
 }
 
-async fn batches_of_the_server(setup: Setup) {
-    let peer = open(setup, "2025-03-26").await;
+async fn batches_of_the_server(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-03-26").await;
     let mut findings = Findings::of(&peer);
     for case in corpus!("server_batches") {
         let (came, sent) = let_send(&peer, &case).await;
@@ -325,8 +325,8 @@ async fn batches_of_the_server(setup: Setup) {
 }
 
 /// Under 2025-06-18 a tool without `outputSchema` is listed as it is.
-async fn tools_of_the_server(setup: Setup) {
-    let peer = open(setup, "2025-06-18").await;
+async fn tools_of_the_server(setup: fn() -> Setup) {
+    let peer = open(setup(), "2025-06-18").await;
     let list = peer.ask("tools/list", json!({})).await;
     let tools = member(list.raw_result(), "tools").and_then(elements).expect("a list of tools");
     let mut findings = Findings::of(&peer);
@@ -348,21 +348,6 @@ async fn greetings(setup: fn() -> Setup) {
         }
     }
     findings.report();
-}
-
-#[tokio::test]
-async fn greetings_direct() {
-    greetings(Setup::direct).await;
-}
-
-#[tokio::test]
-async fn greetings_proxied() {
-    greetings(Setup::proxied).await;
-}
-
-#[tokio::test]
-async fn greetings_over_http() {
-    greetings(|| Setup::proxied().served().upstream(Transport::Http)).await;
 }
 
 #[test]

@@ -170,7 +170,7 @@ async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
             json(status.unwrap_or_else(own), answer)
         }
         Some(Event::Refusal(refusal)) => passed_on(*refusal),
-        Some(Event::Message(_)) | None => empty(StatusCode::ACCEPTED),
+        _ => empty(StatusCode::ACCEPTED),
     }
 }
 
