@@ -11,18 +11,6 @@ impl HttpPeer {
         self.call("job_get", args).await
     }
 
-    /// What `job_get` says of a job at once.
-    pub async fn look(&self, job: &str) -> Answer {
-        self.job_get(json!({"job_id": job, "wait_seconds": 0})).await
-    }
-
-    /// The caller's jobs, as `job_get` lists them.
-    pub async fn jobs(&self) -> Vec<Value> {
-        let list = self.job_get(json!({})).await;
-        let text: Value = serde_json::from_str(list.text()).unwrap_or_default();
-        text["jobs"].as_array().unwrap_or_else(|| panic!("no list: {}", list.raw)).clone()
-    }
-
     /// Waits until the newest job in the list has this status; its id.
     pub async fn newest_becomes(&self, status: &str) -> String {
         let seen = eventually(|| async {
@@ -31,20 +19,6 @@ impl HttpPeer {
             newest["job_id"].as_str().map(str::to_owned)
         });
         seen.await.unwrap_or_else(|| panic!("the newest job does not become {status}"))
-    }
-
-    /// Calls a tool under the shortest budget and gets its handle.
-    pub async fn defer(&self, tool: &str, args: Value) -> Answer {
-        let mut params = call_params(tool, args);
-        params["_meta"] = json!({"unhurry/answer_within": 0});
-        let handle = self.ask("tools/call", params).await;
-        assert!(handle.is_handle(), "no handle: {}", handle.raw);
-        handle
-    }
-
-    /// The handle of a call that runs in the background until the test creates `file`.
-    pub async fn park(&self, file: &str) -> Answer {
-        self.defer("wait_file", until(file)).await
     }
 
     /// The stream of a call that has shown progress and runs until the test creates `file`.
