@@ -8,7 +8,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -17,7 +17,7 @@ import { bridges, clients, npm, pairs, servers } from './matrix.mjs';
 const flags = process.argv.slice(2).filter(word => word.startsWith('--'));
 const words = process.argv.slice(2).filter(word => !word.startsWith('--'));
 const proxy = flags.includes('--direct') ? undefined : process.env.UNHURRY_BIN;
-const jobs = Number(process.env.INTEROP_JOBS ?? 6);
+const jobs = Number(process.env.INTEROP_JOBS ?? 2 * availableParallelism());
 const pairTimeout = 120_000; // ms
 const startTimeout = 60_000;
 const patience = 5_000;
@@ -257,7 +257,7 @@ function judgeDirect(pair, direct) {
 // ---- the table --------------------------------------------------------------------------------
 
 const chosen = pairs.filter(pair =>
-  words.every(word => [pair.client, name(pair), pair.server, pair.down, pair.way].includes(word)));
+  words.every(word => [pair.client, name(pair), pair.server, pair.down, pair.up, pair.way].includes(word)));
 const totals = { passed: 0, failed: 0 };
 
 async function runPair(pair) {
