@@ -95,21 +95,17 @@ fn blocks(page: &str) -> Vec<String> {
 
 #[test]
 fn s3_what_the_pages_show_can_be_loaded() {
-    for page in ["README.md", "docs/configuration.md"] {
-        let blocks = blocks(page);
-        assert!(page != "README.md" || blocks.len() > 1, "{page}");
-        for (number, block) in blocks.iter().enumerate() {
+    let docs = fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path());
+    let pages = docs.chain(["README.md".into(), "deploy/README.md".into()]);
+    let mut loaded = 0;
+    for page in pages.filter(|page| page.extension().is_some_and(|is| is == "md")) {
+        let page = page.to_str().unwrap();
+        for (number, block) in blocks(page).iter().enumerate() {
             let name = format!("{}_{number}", page.replace(['/', '.'], "_"));
             let command = !block.contains("url =") && !block.contains("command =");
             load(written(&name, block), command);
+            loaded += 1;
         }
     }
-}
-
-#[test]
-fn s10_the_deployed_sidecar_has_a_token_and_a_host() {
-    let config = load("deploy/sidecar.toml".into(), false);
-    assert_eq!(config.server.token.as_ref().map(|token| token.is(b"hunter2")), Some(true));
-    assert_eq!(config.server.allowed_hosts, ["mcp.example.com"]);
-    assert!(!config.server.listen.ip().is_loopback());
+    assert!(loaded > 1);
 }

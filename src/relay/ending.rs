@@ -123,6 +123,7 @@ impl Session {
 
     /// The server is gone: what it had to answer is lost.
     pub(super) fn server_lost(&self, end: &End) {
+        let end = &End { cause: self.shown(&end.cause).into(), ..end.clone() };
         let mut state = self.state();
         let probed = state.pending.iter().any(|(_, p)| matches!(p.what, What::Discover));
         if end.never_up && !probed && self.ends_with_server {

@@ -1,6 +1,6 @@
 //! Messages of the client: what each is, and which way it goes.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
 use tracing::{debug, warn};
@@ -74,8 +74,25 @@ impl Session {
 
     /// A request of the client, by whatever way it came.
     pub fn client_request(self: &Arc<Self>, message: &Message, method: &str, asker: Asker) {
+        self.request(self.state(), message, method, asker);
+    }
+
+    /// A request that was held; whoever has left meanwhile wants it no more.
+    pub(super) fn held_request(self: &Arc<Self>, message: &Message, asker: Asker) {
+        let state = self.state();
+        if asker.reply.is_open() {
+            self.request(state, message, &message.envelope.method_name(), asker);
+        }
+    }
+
+    fn request(
+        self: &Arc<Self>,
+        mut state: MutexGuard<State>,
+        message: &Message,
+        method: &str,
+        asker: Asker,
+    ) {
         let params = Params::parse(message.envelope.params);
-        let mut state = self.state();
         if asker.headers.is_some() {
             state.headers = asker.headers.clone();
         }

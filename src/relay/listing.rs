@@ -164,8 +164,7 @@ impl Session {
         // Whoever calls this holds the lock.
         tokio::spawn(async move {
             for (asker, line) in calls {
-                let message = Message::of(&line);
-                me.client_request(&message, &message.envelope.method_name(), asker);
+                me.held_request(&Message::of(&line), asker);
             }
         });
     }

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -18,14 +19,16 @@ use uuid::Uuid;
 
 use crate::config::{Config, ToolPolicy};
 use crate::downstream::channel::{Channel, Room};
+use crate::downstream::http::exchange::Exchange;
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
+use crate::jobs::job::Outcome;
 use crate::jobs::registry::Registry;
 use crate::rpc::lines::Line;
 use crate::rpc::message::Id;
 use crate::rpc::splice::{Edits, with_id};
 use crate::upstream::supervisor::{Delivery, Supervisor};
-use crate::upstream::{End, Events, From, Headers, Loss, StartError};
+use crate::upstream::{End, Events, From, Headers, Loss, StartError, without_details};
 
 use super::call::Call;
 use super::catalog::Catalog;
@@ -83,6 +86,8 @@ pub struct State {
     pub changed: Vec<ListKind>,
     /// calls in the background whose question is not answered
     pub parked: HashMap<Uuid, Call>,
+    /// long answers that a client has not taken yet, by the name of its request
+    pub undelivered: HashMap<Id, (Call, Outcome)>,
     /// clients that left a call, by the name of their request
     pub away: HashMap<Id, Away>,
     /// polls of jobs that wait, by the name of their request
@@ -144,6 +149,7 @@ impl Session {
                 settings: Settings::default(),
                 changed: Vec::new(),
                 parked: HashMap::new(),
+                undelivered: HashMap::new(),
                 away: HashMap::new(),
                 waits: HashMap::new(),
                 policies: HashMap::new(),
@@ -204,7 +210,15 @@ impl Session {
                 self.revive(state);
                 Ok(())
             }
-            Err(unavailable) => Err(unavailable.0),
+            Err(unavailable) => Err(self.shown(&unavailable.0).to_owned()),
+        }
+    }
+
+    /// What the client may read of a cause: over HTTP it may be anybody.
+    pub(super) fn shown<'a>(&self, cause: &'a str) -> &'a str {
+        match self.client {
+            Channel::Line(_) => cause,
+            _ => without_details(cause),
         }
     }
 
@@ -298,12 +312,29 @@ impl Events for Session {
         self.revive(&mut self.state());
     }
 
+    fn primed(&self, request: &Id, retry: Option<Duration>) {
+        if let Some(exchange) = self.state().exchange_of(request) {
+            exchange.prime(retry);
+        }
+    }
+
+    fn paused(&self, request: &Id) {
+        if let Some(exchange) = self.state().exchange_of(request) {
+            exchange.pause();
+        }
+    }
+
     fn room(&self) -> Option<Room> {
         self.client.room()
     }
 }
 
 impl State {
+    /// The HTTP response that a request's answer goes into.
+    fn exchange_of(&self, request: &Id) -> Option<Arc<Exchange>> {
+        self.pending.get(request)?.asker.as_ref()?.reply.exchange().cloned()
+    }
+
     /// The client has got something else than the server's answer, or gave up: §4.3.
     pub fn part(&mut self, asker: &Asker) {
         self.parted.insert(asker.key.clone());

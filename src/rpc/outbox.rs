@@ -193,11 +193,14 @@ impl Outbox {
             if ready.is_empty() {
                 return to.shutdown().await;
             }
+            let mut last = 0;
             for piece in ready.pieces() {
                 to.write_all(piece).await?;
-                self.written(piece.len());
+                self.written(std::mem::replace(&mut last, piece.len()));
             }
             to.flush().await?;
+            // Files are written by another thread: only now it has left.
+            self.written(last);
             ready.clear();
         }
     }

@@ -40,12 +40,12 @@ impl Sidecar {
             Err(refusal) => return Asked::Answered(refusal),
         };
         let forwarded = self.forwarded(headers, false);
-        let key = message.envelope.id.and_then(Id::parse).filter(|_| kind == Kind::Request);
-        let Some(key) = key else {
+        if kind != Kind::Request {
             let nowhere = Reply::Http(legacy.streams.standing().clone());
             legacy.session.client_message(message, nowhere, &forwarded);
             return empty(StatusCode::ACCEPTED).into();
-        };
+        }
+        let Some(key) = Id::parse(message.id()) else { return bad_id().into() };
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
         let asker = Asker::new(key, message.id(), Reply::Http(exchange), forwarded);
@@ -56,10 +56,7 @@ impl Sidecar {
     /// Begins a session. A stale session id that comes with it says nothing.
     fn initialize(&self, headers: &HeaderMap, takes: Takes, message: &Message) -> Asked {
         let id = message.id();
-        let Some(key) = Id::parse(id) else {
-            let problem = "the id must be a string or a number";
-            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem).into();
-        };
+        let Some(key) = Id::parse(id) else { return bad_id().into() };
         let legacy = match self.sessions.begin(self.principals.of(headers)) {
             Ok(legacy) => legacy,
             Err(problem) => return no_session(&problem, id).into(),
@@ -166,14 +163,9 @@ pub struct Begun {
 impl Begun {
     /// The response to `initialize`, with the session's id where there is one now.
     pub fn greeted(mut self, mut response: Response<Body>) -> Response<Body> {
-        let greeted = match response.body() {
-            Body::Whole(answer) => {
-                let text = std::str::from_utf8(answer).unwrap_or_default();
-                Envelope::parse(text).is_ok_and(|envelope| envelope.result.is_some())
-            }
-            // The answer is not there yet.
-            Body::Events(_) => true,
-        };
+        let has_result = |text| Envelope::parse(text).is_ok_and(|answer| answer.result.is_some());
+        // On a stream the answer is not there yet.
+        let greeted = response.body().text().is_none_or(has_result);
         if greeted
             && let Some(legacy) = self.legacy.take()
             && let Ok(id) = HeaderValue::from_str(&legacy.id)
@@ -216,6 +208,12 @@ fn stream(exchange: &Arc<Exchange>, missed: Vec<(String, Bytes)>) -> Response<Bo
 fn request_id(text: &str) -> Option<Id> {
     let envelope = Envelope::parse(text).ok()?;
     envelope.id.filter(|_| envelope.kind() == Kind::Request).and_then(Id::parse)
+}
+
+/// No answer could name the request.
+pub(super) fn bad_id() -> Response<Body> {
+    let problem = "the id must be a string or a number";
+    error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem)
 }
 
 pub(super) fn no_session(problem: &NoSession, id: &str) -> Response<Body> {

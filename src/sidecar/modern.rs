@@ -18,7 +18,7 @@ use super::answers::{
     HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error, error_with,
 };
 use super::endpoint::Sidecar;
-use super::legacy::no_session;
+use super::legacy::{bad_id, no_session};
 use super::post::{Asked, PROTOCOL_VERSION, Takes};
 
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
@@ -79,8 +79,7 @@ impl Sidecar {
     ) -> Asked {
         let id = message.id();
         if Id::parse(id).is_none() {
-            let problem = "the id must be a string or a number";
-            return error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem).into();
+            return bad_id().into();
         }
         let method = message.envelope.method_name();
         let checked = check_meta(params)

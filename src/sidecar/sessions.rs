@@ -23,6 +23,7 @@ use crate::relay::session::{Session, Shared};
 use crate::rpc::message::Id;
 use crate::upstream::server::Server;
 use crate::upstream::supervisor::Supervisor;
+use crate::upstream::without_details;
 
 use super::principal::Principal;
 
@@ -72,8 +73,8 @@ impl Watch for Legacy {
     fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
         self.life.touch();
         self.streams.over(exchange);
-        if !delivered {
-            exchange.terms.keys.iter().for_each(|key| self.session.left(key, false));
+        for key in &exchange.terms.keys {
+            if delivered { self.session.took(key) } else { self.session.left(key, false) }
         }
     }
 }
@@ -82,8 +83,8 @@ impl Watch for Modern {
     fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.life.touch();
-        if !delivered {
-            exchange.terms.keys.iter().for_each(|key| self.session.left(key, true));
+        for key in &exchange.terms.keys {
+            if delivered { self.session.took(key) } else { self.session.left(key, true) }
         }
     }
 }
@@ -199,7 +200,7 @@ impl Sessions {
     fn start(&self, session: &Arc<Session>) -> Result<(), NoSession> {
         session.start().map_err(|error| {
             warn!("{error}");
-            NoSession::NoServer(error.to_string())
+            NoSession::NoServer(without_details(&error.to_string()).to_owned())
         })
     }
 
@@ -275,12 +276,14 @@ impl Sessions {
         }
     }
 
-    /// Lets what runs go on for so long; then whoever waits is told, and jobs are recorded (§9).
-    pub async fn drain(&self, drain_timeout: Duration) {
+    /// Lets what runs go on for so long, or until `hurry`; then whoever waits is told, and jobs are
+    /// recorded (§9).
+    pub async fn drain(&self, drain_timeout: Duration, hurry: impl Future<Output = ()>) {
         let mut tasks = self.retire_all();
-        let rest = async { while tasks.join_next().await.is_some() {} };
-        if timeout(drain_timeout, rest).await.is_ok() {
-            return;
+        tokio::select! {
+            () = async { while tasks.join_next().await.is_some() {} } => return,
+            () = sleep(drain_timeout) => {}
+            () = hurry => {}
         }
         let running: Vec<_> = self.state().running.values().cloned().collect();
         info!("{} sessions are interrupted", running.len());

@@ -9,6 +9,7 @@ pub mod supervisor;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::http::{HeaderMap, Response, StatusCode};
 use bytes::Bytes;
@@ -69,6 +70,11 @@ pub trait Events: Send + Sync {
     fn request_lost(&self, id: &Id, loss: Loss);
     /// The server has forgotten its session: a new one is being opened, and wants its handshake.
     fn renewed(&self);
+    /// The server has announced that it may close the stream of a request before its answer, to be
+    /// asked for the rest later (2025-11-25). `retry`: how much later, where it says so.
+    fn primed(&self, _request: &Id, _retry: Option<Duration>) {}
+    /// It has done so. What comes from there on comes as if it had not.
+    fn paused(&self, _request: &Id) {}
     /// What to wait for before more is read from the server; `None` where the way to the client has
     /// room.
     fn room(&self) -> Option<Room>;
@@ -83,6 +89,13 @@ pub struct Loss {
     pub reached: bool,
     /// what the server answered in place of a message, such as a 401 with `WWW-Authenticate`
     pub refusal: Option<Response<Bytes>>,
+}
+
+/// The part of a cause that strangers may read: neither the server's last words nor our environment
+/// (CONTRACT §9).
+pub fn without_details(cause: &str) -> &str {
+    let end = |mark| cause.find(mark).unwrap_or(cause.len());
+    &cause[..end(child::TAIL).min(end(process::PATH))]
 }
 
 /// Why a server can't be started: one sentence.

@@ -28,9 +28,12 @@ pub struct Pipes {
     pub stderr: ChildStderr,
 }
 
+/// What stands before the `PATH` in an error.
+pub const PATH: &str = " (PATH=";
+
 /// A command that can't be started.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start the server: {program:?}: {source} (PATH={path})")]
+#[error("cannot start the server: {program:?}: {source}{PATH}{path})")]
 pub struct SpawnError {
     program: String,
     path: String,

@@ -8,6 +8,7 @@ use crate::logging::Stderr;
 
 use super::http::Remote;
 use super::process::{self, Environment};
+use super::reaper::Reaper;
 
 /// A server, as often as it is started.
 #[derive(Clone)]
@@ -24,13 +25,21 @@ pub struct Launch {
     pub environment: Environment,
     /// where its stderr goes
     pub stderr: Stderr,
+    /// one for all processes that are started
+    pub reaper: Reaper,
     /// the last one that was started ended before it said anything
     fails: AtomicBool,
 }
 
 impl Launch {
     pub fn new(command: Command, environment: Environment, stderr: Stderr) -> Arc<Self> {
-        Arc::new(Launch { command, environment, stderr, fails: AtomicBool::new(false) })
+        Arc::new(Launch {
+            command,
+            environment,
+            stderr,
+            reaper: Reaper::default(),
+            fails: AtomicBool::new(false),
+        })
     }
 
     /// Notes whether a process that was started has said anything.

@@ -22,7 +22,6 @@ use crate::rpc::outbox::Outbox;
 use super::child::{Life, TAIL};
 use super::http::{self, Ended, Remote};
 use super::process::Process;
-use super::reaper::Reaper;
 use super::server::{Launch, Server};
 use super::{End, Events, Headers, StartError, Way};
 
@@ -57,7 +56,6 @@ pub struct Supervisor {
     /// `max_message`
     limit: usize,
     events: Weak<dyn Events>,
-    reaper: Reaper,
     state: Mutex<State>,
     /// the present life answered something
     healthy: AtomicBool,
@@ -138,7 +136,6 @@ impl Supervisor {
             server,
             limit,
             events,
-            reaper: Reaper::default(),
             state: Mutex::new(State::Stopped),
             healthy: AtomicBool::new(false),
             heard: AtomicBool::new(false),
@@ -360,10 +357,14 @@ impl Supervisor {
         }
     }
 
-    fn spawn_process(self: &Arc<Self>, launch: &Launch, first: bool) -> Result<Link, StartError> {
+    fn spawn_process(
+        self: &Arc<Self>,
+        launch: &Arc<Launch>,
+        first: bool,
+    ) -> Result<Link, StartError> {
         let (process, pipes) = Process::spawn(&launch.command, &launch.environment)?;
         let group = process.id;
-        if let Err(error) = self.reaper.watch(group) {
+        if let Err(error) = launch.reaper.watch(group) {
             warn!("no reaper, the server may outlive a kill -9 of the proxy: {error}");
         }
         if first {
@@ -383,11 +384,11 @@ impl Supervisor {
             stderr: launch.stderr.clone(),
             limit: self.limit,
         });
-        let this = self.clone();
+        let (this, launch) = (self.clone(), launch.clone());
         let task = tokio::spawn(async move {
             let Some(life) = life else { return };
             let cause = life.run().await;
-            this.reaper.forget(group);
+            launch.reaper.forget(group);
             this.ended(cause, false);
         });
         Ok(Link { way: outbox, stop, started: Instant::now(), first, task })

@@ -26,8 +26,6 @@ const ownSteps = [
   // last step: the Python SDK 1.x does not cancel, and fails on an answer that comes while it closes.
   { check: 'longer than the time-out', tool: 'slow_report', arguments: { seconds: 3 }, timeout: 2,
     ends: 'handle', like: 'slow call with outputSchema' },
-  // The Python servers send it twice, so it is 5 MB.
-  { check: 'big result', tool: 'big', arguments: { characters: 2_500_000 }, ends: 'fast' },
   { check: 'failure', tool: 'fail', arguments: { seconds: 0 }, ends: 'fast' },
   { check: 'slow failure', tool: 'fail', arguments: { seconds: 1.5 }, ends: 'handle' },
   { check: 'elicitation', tool: 'ask', arguments: { seconds: 0 }, ends: 'fast' },
@@ -69,6 +67,14 @@ const learningSteps = [
     ends: 'handle', like: 'call within the budget' }
 ];
 
+// What a short budget has no room for.
+const patientSteps = [
+  // The Python servers send it twice, so it is 5 MB.
+  { check: 'big result', tool: 'big', arguments: { characters: 2_500_000 }, ends: 'fast' },
+  // CONTRACT §9: after 10 s without a word from the server the client's stream is opened, with nothing in it yet.
+  { check: 'long silence', tool: 'fail', arguments: { seconds: 11 }, ends: 'fast' }
+];
+
 // mcp-remote, a stdio program for clients that know no HTTP. The second turns legacy into modern.
 const mcpRemote = url => ['node', join(npm, 'node_modules/mcp-remote/dist/proxy.js'), url, '--silent'];
 export const bridges = {
@@ -78,40 +84,45 @@ export const bridges = {
 
 const pySlow = [python(1), join(here, 'slow_server.py')];
 const pyModern = [python(2), join(here, 'modern_server.py')];
-
 const tsModern = ['node', join(here, 'modern_server.mjs'), npm];
 const everything = join(npm, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js');
 
 // `command` is the server over stdio, `http` and `sse` over these. `budget` is the proxy's --answer-within,
 // 1 s by default.
+const slow = { modern: false, command: pySlow,
+  http: port => [...pySlow, 'streamable-http', port], sse: port => [...pySlow, 'sse', port] };
+const modernPy = { modern: true, command: pyModern, http: port => [...pyModern, port] };
+
 export const servers = {
   everything: { modern: false, steps: everythingSteps, command: ['node', everything, 'stdio'],
-    http: port => ['env', `PORT=${port}`, 'node', '--import', join(here, 'loopback.mjs'), everything, 'streamableHttp'] },
-  slow: { modern: false, steps: ownSteps, command: pySlow,
-    http: port => [...pySlow, 'streamable-http', port], sse: port => [...pySlow, 'sse', port] },
-  'modern-py': { modern: true, steps: ownSteps, command: pyModern, http: port => [...pyModern, port] },
+    http: port => ['env', `PORT=${port}`, 'node', '--import', join(here, 'loopback.mjs'), everything,
+      'streamableHttp'] },
+  slow: { ...slow, steps: ownSteps },
+  'modern-py': { ...modernPy, steps: ownSteps },
   'modern-ts': { modern: true, steps: ownSteps, command: tsModern, http: port => [...tsModern, port] },
-  'slow-5s': { modern: false, steps: learningSteps, command: pySlow, budget: '5s' },
-  'modern-5s': { modern: true, steps: learningSteps, command: pyModern, budget: '5s' }
+  'slow-5s': { ...slow, steps: learningSteps, budget: '5s' },
+  'modern-5s': { ...modernPy, steps: learningSteps, budget: '5s' },
+  'modern-20s': { ...modernPy, steps: patientSteps, budget: '20s' }
 };
 
 // Every client with every server over stdio.
 const overStdio = Object.keys(clients).flatMap(client => clients[client].eras.flatMap(era =>
   Object.entries(servers)
+    .filter(([, server]) => server.steps !== patientSteps)
     .filter(([, server]) => server.steps !== learningSteps ? era !== 'modern' || server.modern
       : !clients[client].silent && era === (server.modern ? 'modern' : 'legacy'))
     .map(([server]) => [client, era, 'stdio', 'child', server])));
 
-// A sample over HTTP, with every client and every server in each of its eras. The third word is how the client
-// reaches the proxy, the fourth how the proxy reaches the server.
+// A sample over HTTP, with every client and every server in each of its eras: how the client reaches the proxy
+// (`http` is Streamable HTTP to `unhurry serve`), and how the proxy reaches the server.
 const overHttp = [
   ['ts1', 'legacy', 'http', 'child', 'slow'],
-  ['ts1', 'legacy', 'http', 'child', 'slow-5s'],
   ['ts2', 'legacy', 'http', 'child', 'modern-py'],
   ['ts2', 'modern', 'http', 'child', 'modern-py'],
   ['py1', 'legacy', 'http', 'child', 'modern-py'],
   ['py2', 'legacy', 'http', 'child', 'slow'],
   ['py2', 'modern', 'http', 'child', 'modern-ts'],
+  ['ts1', 'legacy', 'http', 'child', 'slow-5s'],
 
   ['ts1', 'legacy', 'stdio', 'http', 'everything'],
   ['ts2', 'modern', 'stdio', 'http', 'modern-ts'],
@@ -128,18 +139,27 @@ const overHttp = [
   ['py2', 'auto', 'http', 'http', 'slow'],
   ['py1', 'legacy', 'http', 'sse', 'slow'],
 
+  ['ts1', 'legacy', 'http', 'child', 'modern-20s'],
+  ['ts2', 'modern', 'http', 'child', 'modern-20s'],
+  ['py1', 'legacy', 'http', 'http', 'modern-20s'],
+  ['py2', 'modern', 'http', 'http', 'modern-20s'],
+
   ['ts1', 'legacy', 'mcp-remote', 'child', 'slow'],
   ['py1', 'legacy', 'mcp-remote', 'http', 'everything'],
   ['ts2', 'legacy', 'mcp-remote-auto', 'http', 'modern-py']
 ];
 
-export const pairs = [...overStdio, ...overHttp].map(([client, era, down, up, server]) => {
+// The steps that a pair cannot do without the proxy either, or for which it has no use.
+function canDo(step, { client, era, up, server }) {
+  if (era === 'auto' && !step.core) return false;
   // The TypeScript SDK 2.x keeps no legacy sessions over HTTP, so it cannot ask in the middle of a call.
-  const way = `${down}-${up}`;
   const stateless = server === 'modern-ts' && up === 'http' && era === 'legacy';
-  // The Python SDK 2.x takes no event of more than 1 MiB.
-  const small = client === 'py2' && way !== 'stdio-child';
-  const leftOut = [...(stateless ? ['ask', 'sample'] : []), ...(small ? ['big'] : [])];
-  const steps = servers[server].steps.filter(step => (step.core || era !== 'auto') && !leftOut.includes(step.tool));
-  return { client, era, down, up, way, server, steps };
+  if (stateless && ['ask', 'sample'].includes(step.tool)) return false;
+  // The Python SDK 2.x takes no event of more than 1 MiB over HTTP.
+  return !(step.tool === 'big' && client === 'py2');
+}
+
+export const pairs = [...overStdio, ...overHttp].map(([client, era, down, up, server]) => {
+  const pair = { client, era, down, up, way: `${down}-${up}`, server };
+  return { ...pair, steps: servers[server].steps.filter(step => canDo(step, pair)) };
 });

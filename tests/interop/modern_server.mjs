@@ -1,6 +1,6 @@
 // The same slow server on the 2.x TypeScript SDK: it speaks both eras, 2026-07-28 and legacy.
 //
-//   node modern_server.mjs FOLDER_OF_THE_PACKAGES [PORT]      over Streamable HTTP if there is a port, else over stdio
+//   node modern_server.mjs FOLDER_OF_THE_PACKAGES [PORT]      over Streamable HTTP with a port, else over stdio
 //
 // A tool asks by an `input_required` result, here without a requestState (modern_server.py has one); for
 // a legacy client the SDK turns that into a request in the middle of the call, where it keeps a session: over

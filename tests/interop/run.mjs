@@ -10,7 +10,6 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'n
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { finished } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { bridges, clients, npm, pairs, servers } from './matrix.mjs';
@@ -20,7 +19,7 @@ const words = process.argv.slice(2).filter(word => !word.startsWith('--'));
 const proxy = flags.includes('--direct') ? undefined : process.env.UNHURRY_BIN;
 const jobs = Number(process.env.INTEROP_JOBS ?? 6);
 const pairTimeout = 120_000; // ms
-const startTimeout = 30_000;
+const startTimeout = 60_000;
 const patience = 5_000;
 const nothing = 'nothing was printed';
 
@@ -39,12 +38,11 @@ async function runClient(pair, proxied) {
   writeFileSync(steps, JSON.stringify(pair.steps));
   const beside = [];
   const failures = [];
-  let stdout = '';
+  let client;
   try {
     const target = await (proxied ? theProxy : theServer)(pair, env, beside);
-    const client = start([...clients[pair.client].command, pair.era, steps, ...target], env);
+    client = start([...clients[pair.client].command, pair.era, steps, ...target], env);
     const ending = await ended(client, pairTimeout);
-    stdout = client.stdout;
     if (ending !== 0) failures.push(`ended with ${ending}; stderr: ${client.stderr.slice(-600)}`);
   } catch (error) {
     failures.push(error.message);
@@ -54,8 +52,11 @@ async function runClient(pair, proxied) {
     const ending = await ended(running, patience);
     if (running.isProxy && ending !== 0) failures.push(`the proxy ended with ${ending}`);
   }
+  // First this, as a process left behind may hold the pipes open.
   const left = await processesLeft(home);
+  await client?.closed;
   rmSync(home, { recursive: true, force: true });
+  const stdout = client?.stdout ?? '';
   const lines = stdout.split('\n').filter(line => line.startsWith('{')).map(line => JSON.parse(line));
   return { lines: new Map(lines.map(line => [line.check, line])), left, stdout, failures,
     said: beside.find(running => running.isProxy)?.stderr };
@@ -93,20 +94,19 @@ function start([command, ...args], env) {
   for (const stream of ['stdout', 'stderr']) {
     child[stream].setEncoding('utf8').on('data', chunk => (running[stream] += chunk));
   }
+  running.closed = new Promise(done => child.on('close', done));
   running.ending = new Promise(done => {
     child.on('error', error => done(error.message));
-    // Not its 'close': a process left behind may hold the pipes open.
     child.on('exit', (code, signal) => done(signal ?? code));
   });
   return running;
 }
 
-// Its exit code or signal. All of its output is there then, if no process is left that could write more.
+// Its exit code or signal.
 async function ended(running, timeout) {
   const timer = setTimeout(() => running.child.kill('SIGKILL'), timeout);
   const ending = await running.ending;
   clearTimeout(timer);
-  await Promise.race([sleep(patience, undefined, { ref: false }), Promise.all(['stdout', 'stderr'].map(it => finished(running.child[it])))]);
   return ending;
 }
 
@@ -115,9 +115,10 @@ async function listening(command, env, beside) {
   const port = await freePort();
   const running = start(command(String(port)), env);
   beside.push(running);
-  for (const since = Date.now(); Date.now() - since < startTimeout; await sleep(50)) {
+  let over = false;
+  running.ending.then(() => (over = true));
+  for (const since = Date.now(); !over && Date.now() - since < startTimeout; await sleep(50)) {
     if (await connects(port)) return port;
-    if (running.child.exitCode !== null) break;
   }
   throw new Error(`${command(port).join(' ')} does not listen; stderr: ${running.stderr.slice(-600)}`);
 }
@@ -231,13 +232,15 @@ function judge(pair, direct, seen) {
   judgeLine('connect', judgeConnect);
   judgeLine('list', judgeList);
   const protocol = seen.lines.get('connect')?.protocol ?? '';
-  const era = protocol >= '2026' ? 'modern' : 'legacy';
+  // The proxy's client is mcp-remote, which may be of another era than the client behind it.
+  const era = protocol >= '2026' || pair.down === 'mcp-remote-auto' ? 'modern' : 'legacy';
   for (const step of pair.steps) {
     judgeLine(step.check, (...lines) => judgeCall(step, era, ...lines), step.like);
     // A check of the check: the client would have given up.
     if (step.timeout && !direct.lines.get(step.check)?.error) put(step.check, ['no time-out without the proxy']);
   }
   put('end of the client', seen.failures);
+  put('without the proxy', direct.failures);
   put('no process left', seen.left);
   return problems;
 }

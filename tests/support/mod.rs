@@ -23,6 +23,7 @@ pub mod json;
 mod line;
 mod peer;
 pub mod process;
+mod served;
 mod session;
 mod setup;
 mod transcript;

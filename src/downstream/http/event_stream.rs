@@ -1,7 +1,8 @@
 //! What goes back to a client as `text/event-stream`.
 //!
 //! A silent stream gets a comment every 15 s, so that no intermediary cuts it (CONTRACT §9). Never
-//! an event with empty data: there are clients that take it for a message.
+//! an event with empty data, which some clients take for a message; one alone is sent where the
+//! server has sent it itself (2025-11-25).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -14,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::rpc::lines::one_line;
 
+use super::body::take_part;
 use super::exchange::{Event, Reading};
 
 /// A stream that was silent for so long gets a comment.
@@ -46,12 +48,18 @@ impl EventStream {
     /// The next chunk of text; `None` at the end.
     pub fn poll_chunk(&mut self, context: &mut Context) -> Poll<Option<Bytes>> {
         loop {
-            if let Some(chunk) = self.chunks.pop_front() {
+            if let Some(chunk) = self.next_chunk() {
                 return Poll::Ready(Some(chunk));
             }
             match self.reading.poll_event(context) {
+                Poll::Ready(Some(Event::Pause)) => return Poll::Ready(None),
+                Poll::Ready(None) => {
+                    if self.reading.is_over() {
+                        self.reading.done();
+                    }
+                    return Poll::Ready(None);
+                }
                 Poll::Ready(Some(event)) => self.add(&event),
-                Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => match self.beat.as_mut().poll(context) {
                     Poll::Ready(()) => self.chunks.push_back(Bytes::from_static(COMMENT)),
                     Poll::Pending => return Poll::Pending,
@@ -61,10 +69,38 @@ impl EventStream {
         }
     }
 
-    fn add(&mut self, event: &Event) {
-        let id = self.reading.exchange().log(event.message());
-        chunks_of(&mut self.chunks, id.as_deref(), event.message());
+    /// The next chunk that is there. With the last one all has left.
+    fn next_chunk(&mut self) -> Option<Bytes> {
+        let first = self.chunks.front_mut()?;
+        let part = take_part(first);
+        if first.is_empty() {
+            self.chunks.pop_front();
+        }
+        if self.chunks.is_empty() && self.reading.is_over() {
+            self.reading.done();
+        }
+        Some(part)
     }
+
+    fn add(&mut self, event: &Event) {
+        let exchange = self.reading.exchange();
+        match event {
+            Event::Message(message) | Event::Answer(message, _) => {
+                let id = exchange.log(message);
+                chunks_of(&mut self.chunks, id.as_deref(), message);
+            }
+            Event::Refusal(refusal) => chunks_of(&mut self.chunks, None, refusal.body()),
+            Event::Prime(retry) => self.chunks.push_back(priming(exchange.last_id(), *retry)),
+            Event::Pause => {}
+        }
+    }
+}
+
+/// What the server's own priming event says, with our id: an id, when to come back, and no message.
+fn priming(id: Option<String>, retry: Option<Duration>) -> Bytes {
+    let id = id.unwrap_or_default();
+    let retry = retry.map(|retry| format!("retry: {}\n", retry.as_millis())).unwrap_or_default();
+    format!("id: {id}\n{retry}data: \n\n").into()
 }
 
 /// One event as text: a line of data whatever white space the message has.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -31,13 +32,18 @@ pub enum Event {
     Answer(Bytes, Option<StatusCode>),
     /// what the server answered in place of a message
     Refusal(Box<Response<Bytes>>),
+    /// the stream may end before its answer; when the client is to come back for the rest
+    Prime(Option<Duration>),
+    /// it ends now
+    Pause,
 }
 
 impl Event {
-    pub fn message(&self) -> &Bytes {
+    fn length(&self) -> usize {
         match self {
-            Event::Message(message) | Event::Answer(message, _) => message,
-            Event::Refusal(refusal) => refusal.body(),
+            Event::Message(message) | Event::Answer(message, _) => message.len(),
+            Event::Refusal(refusal) => refusal.body().len(),
+            Event::Prime(_) | Event::Pause => 0,
         }
     }
 }
@@ -75,6 +81,8 @@ struct Flow {
     queued: usize,
     /// nothing more is taken
     ended: bool,
+    /// the client knows where the stream can be resumed
+    primed: bool,
     /// the reader, by number; 0: nobody reads
     reader: u64,
     readers: u64,
@@ -150,6 +158,30 @@ impl Exchange {
         }
     }
 
+    /// The server may close the stream before the answer (2025-11-25), so the client is told where
+    /// it can be resumed, as the server told us.
+    pub fn prime(&self, retry: Option<Duration>) {
+        let mut flow = self.flow();
+        let may = self.terms.takes_stream && self.terms.stream.is_some();
+        if may && !flow.ended && !std::mem::replace(&mut flow.primed, true) {
+            flow.push(Event::Prime(retry));
+        }
+    }
+
+    /// The server has closed it; so it ends here, for a client that knows to come back.
+    pub fn pause(&self) {
+        let mut flow = self.flow();
+        if flow.primed && !flow.ended {
+            flow.push(Event::Pause);
+        }
+    }
+
+    /// Whether a client may come back for more.
+    pub fn can_resume(&self) -> bool {
+        let flow = self.flow();
+        flow.primed || flow.log.bytes > 0
+    }
+
     /// Nothing more comes.
     pub fn finish(&self) {
         let mut flow = self.flow();
@@ -174,6 +206,12 @@ impl Exchange {
         flow.reader = flow.readers;
         flow.wake();
         Reading { exchange: self.clone(), number: flow.reader, done: false }
+    }
+
+    /// The id of what was sent last, for a client that is to come back.
+    pub fn last_id(&self) -> Option<String> {
+        let stream = self.terms.stream?;
+        Some(format!("{stream}-{}", self.flow().log.last))
     }
 
     /// Notes an event that leaves on a stream that can be resumed; returns its id.
@@ -205,7 +243,7 @@ impl fmt::Debug for Exchange {
 
 impl Flow {
     fn push(&mut self, event: Event) -> bool {
-        let length = event.message().len();
+        let length = event.length();
         if matches!(event, Event::Message(_)) && self.queued + length > QUEUED {
             return false;
         }
@@ -217,7 +255,7 @@ impl Flow {
 
     fn pop(&mut self) -> Option<Event> {
         let event = self.queue.pop_front()?;
-        self.queued -= event.message().len();
+        self.queued -= event.length();
         Some(event)
     }
 
@@ -247,11 +285,9 @@ impl Reading {
             return Poll::Ready(None);
         }
         if let Some(event) = flow.pop() {
-            self.done = flow.ended && flow.queue.is_empty();
             return Poll::Ready(Some(event));
         }
         if flow.ended {
-            self.done = true;
             return Poll::Ready(None);
         }
         flow.waker = Some(context.waker().clone());
@@ -273,14 +309,25 @@ impl Reading {
 
     /// The last event, where nothing else comes; `None` where there is none.
     pub fn take_last(&mut self) -> Option<Event> {
-        self.done = true;
         self.exchange.flow().pop()
+    }
+
+    /// All of it has left.
+    pub fn done(&mut self) {
+        self.done = true;
+    }
+
+    /// Whether the answer was given, and nothing is left of it here.
+    pub fn is_over(&self) -> bool {
+        let flow = self.exchange.flow();
+        flow.ended && flow.queue.is_empty()
     }
 
     /// Whether only the answer is left, or nothing.
     pub fn is_plain(&self) -> bool {
         let flow = self.exchange.flow();
-        flow.ended && !matches!(flow.queue.front(), Some(Event::Message(_)))
+        let ahead = matches!(flow.queue.front(), Some(Event::Message(_) | Event::Prime(_)));
+        flow.ended && !ahead
     }
 }
 

@@ -72,7 +72,7 @@ impl Streams {
     pub fn over(&self, exchange: &Arc<Exchange>) {
         let Some(number) = exchange.terms.stream else { return };
         let mut state = self.state();
-        if state.open.remove(&number).is_none() || exchange.logged() == 0 {
+        if state.open.remove(&number).is_none() || !exchange.can_resume() {
             return;
         }
         state.past.push_back(exchange.clone());

@@ -251,11 +251,17 @@ impl Exchange {
     /// Reads the stream of this request, and that which goes on where it was cut, to the answer.
     async fn read_stream(&self, response: Response<Received>) -> Outcome {
         let (link, session) = (self.link.clone(), self.session.clone());
+        let events = &self.link.events;
         let mut stream = Stream::new(link, session, self.message.headers.clone(), response);
         loop {
             while let Some(event) = stream.next().await {
                 let is_message = event.is_message();
-                let Some(data) = event.data.filter(|_| is_message) else { continue };
+                let Some(data) = event.data.filter(|_| is_message) else {
+                    if let (Some(_), Some(id)) = (event.id, &self.message.id) {
+                        events.primed(id, event.retry);
+                    }
+                    continue;
+                };
                 if self.on_message(data) {
                     let _ = timeout(LINGER, self.read_rest(&mut stream)).await;
                     return Outcome::Done;
@@ -266,6 +272,9 @@ impl Exchange {
             }
             if self.message.modern.is_some() || !stream.can_resume() {
                 return Outcome::Lost(loss::begun(self.broken(stream.why())));
+            }
+            if let Some(id) = self.message.id.as_ref().filter(|_| !stream.broke()) {
+                events.paused(id);
             }
             if let Err(why) = stream.reopen(PATIENCE).await {
                 return Outcome::Lost(loss::begun(self.broken(&why)));

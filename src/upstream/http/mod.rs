@@ -1,11 +1,12 @@
 //! A server at a URL: Streamable HTTP of both eras (PROTOCOL §6.2, §6.3).
 //!
-//! [`Remote`] is the server, made once for the process. Each life of it that a supervisor starts is
-//! a [`link::Link`]: it orders what leaves, and knows the session (`state.rs`, `life.rs`). Each message is an
-//! [`exchange::Exchange`], one POST with its answer, whose stream may be cut and resumed
-//! (`stream.rs`). What the server says by itself comes on the stream of `listen.rs`. A server of the
-//! first revision has one stream for all (`two_ways.rs`); which kind it is, is found out from its
-//! answer to the first message (PROTOCOL §1.3).
+//! [`Remote`] is the server, made once for the process, with its connections (`connect.rs`,
+//! `pool.rs`). Each life of it that a supervisor starts is a [`link::Link`]: it orders what leaves,
+//! and knows the session (`state.rs`, `life.rs`). Each message is an [`exchange::Exchange`], one POST
+//! with its answer, whose stream may be cut and resumed (`stream.rs`). What the server says by itself
+//! comes on the stream of `listen.rs`. A server of the first revision has one stream for all
+//! (`two_ways.rs`); which kind it is, is found out from its answer to the first message
+//! (PROTOCOL §1.3).
 
 mod connect;
 mod exchange;

@@ -49,6 +49,8 @@ pub struct Stream {
     in_vain: u32,
     /// why its connection ended
     why: String,
+    /// it did not end by itself
+    broke: bool,
     /// how the server refused to open it again
     pub refused: Option<StatusCode>,
 }
@@ -64,7 +66,19 @@ impl Stream {
         let events = Events::new(link.limit);
         let (last_id, retry, body) = (None, None, response.into_body());
         let (why, refused) = (String::new(), None);
-        Stream { link, session, headers, body, events, last_id, retry, in_vain: 0, why, refused }
+        Stream {
+            link,
+            session,
+            headers,
+            body,
+            events,
+            last_id,
+            retry,
+            in_vain: 0,
+            why,
+            broke: false,
+            refused,
+        }
     }
 
     /// Opens the stream on which the server speaks by itself.
@@ -110,6 +124,7 @@ impl Stream {
                 }
                 Some(Err(error)) => {
                     self.why = root(&error);
+                    self.broke = true;
                     return None;
                 }
                 None => {
@@ -141,6 +156,11 @@ impl Stream {
         &self.why
     }
 
+    /// Whether its connection broke; else the server has closed it.
+    pub fn broke(&self) -> bool {
+        self.broke
+    }
+
     /// Opens it again, as soon as the server wants that; tries for `patience` where the server
     /// can't be reached.
     ///
@@ -158,6 +178,7 @@ impl Stream {
             }
             let why = match self.link.remote.listen(headers).await {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
+                    self.broke = false;
                     self.body = response.into_body();
                     self.events = Events::new(self.link.limit);
                     return Ok(());

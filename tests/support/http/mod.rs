@@ -10,11 +10,14 @@
 //!
 //! Where a test speaks of messages only, `Setup::served` gives the ordinary `Peer` over HTTP.
 
+mod calls;
 mod connection;
 mod events;
 mod fake_http;
+mod jobs;
 mod peer;
 mod pump;
+mod raw;
 mod response;
 
 pub use events::Event;
@@ -22,4 +25,5 @@ pub use fake_http::{FakeHttp, Transport, header_tools};
 pub use peer::HttpPeer;
 pub use pump::url_in;
 pub(super) use pump::{Listening, pump};
+pub use raw::Raw;
 pub use response::Response;

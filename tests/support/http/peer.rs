@@ -25,6 +25,8 @@ pub struct HttpPeer {
     version: Mutex<Option<String>>,
     /// The `_meta` of every request of a modern client.
     meta: Mutex<Option<Value>>,
+    /// What it takes in answer to a POST.
+    accept: Mutex<Option<String>>,
     next_id: AtomicU64,
 }
 
@@ -48,6 +50,7 @@ impl HttpPeer {
             session: Mutex::default(),
             version: Mutex::default(),
             meta: Mutex::default(),
+            accept: Mutex::default(),
             next_id: AtomicU64::new(1),
         }
     }
@@ -71,6 +74,11 @@ impl HttpPeer {
     /// Uses a session that was opened elsewhere, or none.
     pub fn set_session(&self, id: Option<&str>) {
         set(&self.session, id.map(str::to_owned));
+    }
+
+    /// From here on it takes this in answer to a POST, in place of JSON and events.
+    pub fn set_accept(&self, accept: &str) {
+        set(&self.accept, Some(accept.to_owned()));
     }
 
     /// From here on every request is one of 2026-07-28, with these client capabilities.
@@ -121,6 +129,15 @@ impl HttpPeer {
         self.send("POST", &list(&own, headers), message).await
     }
 
+    /// Posts a message with this value for a header of its era, or without the header.
+    pub async fn post_but(&self, message: &str, name: &str, value: Option<&str>) -> Response {
+        let headers = self.headers_of(message);
+        let mut headers = list(&headers, &[]);
+        headers.retain(|(own, _)| *own != name);
+        headers.extend(value.map(|value| (name, value)));
+        self.send("POST", &headers, message).await
+    }
+
     /// Posts a message, however long its answer takes to begin.
     pub async fn try_post(&self, message: &str) -> Result<Response, String> {
         let headers = self.headers_of(message);
@@ -135,7 +152,9 @@ impl HttpPeer {
     /// The headers that a message goes with.
     fn headers_of(&self, message: &str) -> Vec<(&'static str, String)> {
         let mut headers = vec![("content-type", "application/json".to_owned())];
-        headers.push(("accept", "application/json, text/event-stream".to_owned()));
+        let accept = copy(&self.accept);
+        let accept = accept.unwrap_or_else(|| "application/json, text/event-stream".to_owned());
+        headers.push(("accept", accept));
         let method = member(message, "method").and_then(string).unwrap_or_default();
         let meta = ["params", "_meta", "io.modelcontextprotocol/protocolVersion"];
         if let Some(version) = path(message, &meta).and_then(string) {

@@ -58,6 +58,11 @@ impl Response {
         Some(data.to_vec())
     }
 
+    /// A first part of the body, of no use by itself.
+    pub async fn some_bytes(&mut self) -> usize {
+        self.bytes().await.map_or(0, |bytes| bytes.len())
+    }
+
     /// The rest of the body.
     pub async fn text(&mut self) -> String {
         let mut all = Vec::new();
@@ -107,12 +112,25 @@ impl Response {
 
     /// Reads up to the next message of this method.
     pub async fn until_method(&mut self, method: &str) -> Line {
-        while let Some(line) = self.message().await {
-            if line.method().as_deref() == Some(method) {
-                return line;
+        let search = async {
+            while let Some(line) = self.message().await {
+                if line.method().as_deref() == Some(method) {
+                    return Some(line);
+                }
             }
-        }
-        panic!("no {method} in {:?} with status {}", self.seen, self.status)
+            None
+        };
+        let found = tokio::time::timeout(DEADLINE, search).await.ok().flatten();
+        found.unwrap_or_else(|| panic!("no {method} in {:?}, status {}", self.seen, self.status))
+    }
+
+    /// Waits for the end of the stream; the messages that come before it.
+    pub async fn ended(&mut self) -> Vec<Line> {
+        let start = self.seen.len();
+        let end = async { while self.message().await.is_some() {} };
+        let end = tokio::time::timeout(DEADLINE, end).await;
+        assert!(end.is_ok(), "the stream stays open: {:?}", self.seen);
+        self.seen.split_off(start)
     }
 
     /// Reads up to the answer; `None` if the stream ends without one.
@@ -130,5 +148,11 @@ impl Response {
     pub async fn answer(&mut self) -> Answer {
         let answer = self.try_answer().await;
         answer.unwrap_or_else(|| panic!("no answer: status {}, {:?}", self.status, self.seen))
+    }
+
+    /// The code of the error that the body is.
+    pub async fn code(&mut self) -> i64 {
+        let body = self.json().await;
+        body["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {body}"))
     }
 }
