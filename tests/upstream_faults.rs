@@ -130,7 +130,7 @@ async fn s2_a_wrapper_that_cannot_reach_its_server_answers_and_exits_with_69() {
     let text = answer.error().to_string();
     assert!(text.contains("can't be reached") && text.contains(&server.url()), "{text}");
     assert_eq!(peer.exit().await.code(), Some(69));
-    assert!(peer.stderr().contains("can't be reached"), "{}", peer.stderr());
+    peer.wait_stderr(|line| line.contains("can't be reached")).await;
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ async fn s9_a_refusal_by_status_has_started_nothing() {
 }
 
 #[tokio::test]
-async fn s9_a_redirection_is_not_followed() {
+async fn s9_a_redirection_to_another_origin_is_not_followed() {
     let headers = json!({"location": "http://127.0.0.1:9/elsewhere?secret=1"});
     for status in [301, 302, 307, 308] {
         let fault = json!({"on": "tools/call", "times": 1, "status": status, "headers": headers});
@@ -208,6 +208,30 @@ async fn s9_a_redirection_is_not_followed() {
         let elsewhere = |entry: &Entry| entry.json["http"]["path"] == "/elsewhere";
         assert!(!peer.journal().iter().any(elsewhere));
     }
+}
+
+#[tokio::test]
+async fn s9_a_redirection_within_one_origin_is_followed_and_the_call_taken_once() {
+    let headers = json!({"location": "/mcp?moved=1"});
+    for status in [307, 308] {
+        let peer = legacy().await;
+        let fault = json!({"on": "tools/call", "times": 1, "status": status, "headers": headers});
+        peer.upstream().fault(fault).await;
+        assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+        let queries: Vec<_> =
+            peer.calls_of("echo").iter().map(|call| call.json["http"]["query"].clone()).collect();
+        assert_eq!(queries, ["", "moved=1"], "sent again only where it was sent to");
+    }
+}
+
+#[tokio::test]
+async fn s9_a_redirection_without_end_fails_the_call() {
+    let peer = legacy().await;
+    let headers = json!({"location": "/mcp"});
+    peer.upstream().fault(json!({"on": "tools/call", "status": 308, "headers": headers})).await;
+    let answer = peer.call("echo", json!({})).await;
+    assert!(answer.is_error() && answer.text().contains("308"), "{}", answer.raw);
+    assert!(peer.calls_of("echo").len() <= 10, "{} times", peer.calls_of("echo").len());
 }
 
 #[tokio::test]
