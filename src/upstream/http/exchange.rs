@@ -60,6 +60,8 @@ impl Exchange {
     /// Sends the message and handles whatever comes back.
     pub async fn run(self) {
         let outcome = self.converse().await;
+        // A cancel that waits for it need not wait longer.
+        self.message.sent.met();
         let Exchange { link, message, session, token, .. } = self;
         link.over(message, &session, token, outcome);
     }

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, PROXY_AUTHORIZATION, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Limited};
@@ -88,6 +88,10 @@ impl Remote {
             .build(connector.clone());
         let mut base = HeaderMap::new();
         base.insert(USER_AGENT, AGENT);
+        // Else it would be made anew for every request.
+        if let Some(host) = host(&config.url) {
+            base.insert(HOST, host);
+        }
         base.extend(config.headers.clone());
         if let Some(authorization) = proxy_authorization {
             base.insert(PROXY_AUTHORIZATION, authorization);
@@ -202,5 +206,15 @@ impl Remote {
             self.met.store(true, Ordering::Relaxed);
         }
         response
+    }
+}
+
+/// The host as a request names it: without a port that goes without saying.
+fn host(url: &Uri) -> Option<HeaderValue> {
+    let usual = if url.scheme_str() == Some("https") { 443 } else { 80 };
+    let host = url.host()?;
+    match url.port_u16().filter(|port| *port != usual) {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
+        None => HeaderValue::from_str(host).ok(),
     }
 }

@@ -3,13 +3,13 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// Above this many bytes that have not left, readers that bring more pause.
@@ -53,13 +53,14 @@ enum Stage {
     Here,
     /// on its way: the server may have it
     Left,
-    /// the server has begun to answer
+    /// the server has begun to answer, or never will
     Met,
 }
 
 /// Follows one message on its way.
 pub struct Sent {
-    stage: watch::Sender<Stage>,
+    stage: AtomicU8,
+    changed: Notify,
     bytes: usize,
     backlog: Arc<Backlog>,
 }
@@ -67,42 +68,51 @@ pub struct Sent {
 impl Sent {
     pub fn new(bytes: usize, backlog: &Arc<Backlog>) -> Arc<Self> {
         backlog.bytes.fetch_add(bytes, Ordering::Relaxed);
-        let (stage, _) = watch::channel(Stage::Here);
-        Arc::new(Sent { stage, bytes, backlog: backlog.clone() })
+        let (stage, changed) = (AtomicU8::new(Stage::Here as u8), Notify::new());
+        Arc::new(Sent { stage, changed, bytes, backlog: backlog.clone() })
+    }
+
+    fn has_reached(&self, stage: Stage) -> bool {
+        self.stage.load(Ordering::Acquire) >= stage as u8
     }
 
     fn reach(&self, stage: Stage) {
-        let was_here = *self.stage.borrow() == Stage::Here;
-        self.stage.send_replace(stage);
-        if was_here {
+        if self.stage.fetch_max(stage as u8, Ordering::AcqRel) == Stage::Here as u8 {
             self.backlog.left(self.bytes);
         }
+        self.changed.notify_waiters();
     }
 
-    /// The server has begun to answer it.
+    /// The server has begun to answer it, or will not.
     pub fn met(&self) {
         self.reach(Stage::Met);
     }
 
     /// Whether the server may have it.
     pub fn has_left(&self) -> bool {
-        *self.stage.borrow() > Stage::Here
+        self.has_reached(Stage::Left)
     }
 
     /// Waits until what is sent now can't overtake it.
-    pub async fn arrived(self: Arc<Self>) {
-        let mut stage = self.stage.subscribe();
-        // A closed channel means that it is over.
-        drop(self);
-        if stage.wait_for(|stage| *stage > Stage::Here).await.is_ok() {
-            let _ = timeout(ARRIVED, stage.wait_for(|stage| *stage == Stage::Met)).await;
+    pub async fn arrived(&self) {
+        self.until(Stage::Left).await;
+        let _ = timeout(ARRIVED, self.until(Stage::Met)).await;
+    }
+
+    async fn until(&self, stage: Stage) {
+        loop {
+            let changed = self.changed.notified();
+            if self.has_reached(stage) {
+                return;
+            }
+            changed.await;
         }
     }
 }
 
 impl Drop for Sent {
     fn drop(&mut self) {
-        if *self.stage.borrow() == Stage::Here {
+        if !self.has_left() {
             self.backlog.left(self.bytes);
         }
     }
