@@ -102,7 +102,9 @@ impl Message {
 /// Whether the era of a request has to be looked for. Some writers escape the `/` in the key, and
 /// any may escape letters.
 fn may_be_modern(bytes: &[u8]) -> bool {
-    [b"protocolVersion".as_slice(), b"\u"].iter().any(|part| memmem::find(bytes, part).is_some())
+    [b"protocolVersion".as_slice(), br"\u".as_slice()]
+        .iter()
+        .any(|part| memmem::find(bytes, part).is_some())
 }
 
 fn role(kind: Kind, method: &str, params: &Params) -> Role {
