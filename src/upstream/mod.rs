@@ -4,6 +4,7 @@ pub mod child;
 pub mod http;
 pub mod process;
 pub mod reaper;
+pub mod renewal;
 pub mod server;
 pub mod supervisor;
 
@@ -83,6 +84,13 @@ pub struct Loss {
     pub reached: bool,
     /// what the server answered in place of a message, such as a 401 with `WWW-Authenticate`
     pub refusal: Option<Response<Bytes>>,
+}
+
+impl Loss {
+    /// The request has not reached the server, for this reason.
+    pub fn unsent(cause: impl Into<Arc<str>>) -> Self {
+        Loss { cause: cause.into(), reached: false, refusal: None }
+    }
 }
 
 /// Why a server can't be started: one sentence.

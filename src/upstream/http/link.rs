@@ -14,7 +14,8 @@ use tracing::{debug, warn};
 
 use crate::rpc::message::{Envelope, Id};
 use crate::rpc::object::Members;
-use crate::upstream::supervisor::{Forgotten, Supervisor};
+use crate::upstream::renewal::Forgotten;
+use crate::upstream::supervisor::Supervisor;
 use crate::upstream::{Events, Headers, Loss, Room, Way};
 
 use super::exchange::{Exchange, Outcome};
