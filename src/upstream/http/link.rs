@@ -106,7 +106,10 @@ impl Link {
             state.gate = Some(token);
         }
         match message.role {
-            Role::Initialize => state.renew_session(),
+            Role::Initialize => {
+                state.modern = None;
+                state.renew_session();
+            }
             Role::Request | Role::Discover => {
                 state.modern = message.modern.as_ref().map(|modern| modern.version.clone());
             }
