@@ -43,7 +43,7 @@ macro_rules! scenarios {
             s1_1_the_two_tools_are_listed_after_the_servers_own
             s1_1_a_log_message_reaches_the_client
             c80_list_changed_comes_once
-            s1_1_a_result_of_5_mb_is_the_same_bytes
+            s1_1_5_mb_are_the_same_bytes_both_ways
             s1_1_errors_of_both_kinds_are_the_servers
             s1_1_a_batch_is_answered_by_one_array_where_it_is_legal
         }
@@ -262,11 +262,12 @@ async fn c80_list_changed_comes_once(pair: Pair, peer: Peer) {
     assert_eq!(notes.iter().filter(|note| note.method().as_deref() == Some(CHANGED)).count(), 1);
 }
 
-async fn s1_1_a_result_of_5_mb_is_the_same_bytes(pair: Pair, peer: Peer) {
+async fn s1_1_5_mb_are_the_same_bytes_both_ways(pair: Pair, peer: Peer) {
     let pattern = "5 MB: é🦀\u{2028}\"\\\n";
-    let answer = peer.call("big", json!({"bytes": 5_000_000, "pattern": pattern})).await;
-    let wanted = pair.text_result(&pattern.repeat(5_000_000 / pattern.len()));
-    assert!(answer.raw_result() == wanted, "{} bytes differ", answer.raw.len());
+    let text = pattern.repeat(5_000_000 / pattern.len());
+    let answer = peer.call("echo", json!({"text": text})).await;
+    assert!(answer.raw_result() == pair.text_result(&text), "{} bytes differ", answer.raw.len());
+    assert_eq!(peer.calls_of("echo").len(), 1);
 }
 
 async fn s1_1_errors_of_both_kinds_are_the_servers(_: Pair, peer: Peer) {

@@ -7,8 +7,7 @@ mod support;
 use serde_json::json;
 use support::{Entry, HttpPeer, Peer, Setup, Transport};
 
-const FORWARDED: &str =
-    "[upstream]\nforward_headers = [\"authorization\"]\n[defaults]\nanswer_within = \"300ms\"";
+const FORWARDED: &str = "[upstream]\nforward_headers = [\"authorization\"]\n[tools.wait_file]\nanswer_within = \"300ms\"";
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
 fn remote(flags: &[&str]) -> Setup {
@@ -183,7 +182,7 @@ async fn s6_the_cancel_of_a_call_goes_with_its_callers_token() {
     let peer = forwarding(&[]);
     let caller = client(&peer, "first").await;
     caller.initialize().await;
-    let handle = caller.call("sleep", json!({"ms": 60_000})).await;
+    let handle = caller.call("wait_file", peer.gate("never")).await;
     caller.call("job_cancel", json!({"job_id": handle.job_id()})).await;
     let cancelled = peer.journal_method("notifications/cancelled").await;
     assert_eq!(token_of(&cancelled), Some("Bearer first"));

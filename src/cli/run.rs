@@ -103,21 +103,26 @@ async fn read_client(session: Arc<Session>, client: Arc<Outbox>, max_message: us
     each_line(stdin(), max_message, |line| session.from_client(line, &to), || session.room()).await;
 }
 
+/// Waits for a signal to end; from the call on none is missed.
 #[cfg(unix)]
-pub(super) async fn shutdown_signal() {
+pub(super) fn shutdown_signal() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-    let [mut terminate, mut interrupt, mut hangup] = match kinds.map(signal) {
-        [Ok(a), Ok(b), Ok(c)] => [a, b, c],
-        _ => return std::future::pending().await,
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        _ = hangup.recv() => {}
+    let signals = kinds.map(signal);
+    async {
+        let [mut terminate, mut interrupt, mut hangup] = match signals {
+            [Ok(a), Ok(b), Ok(c)] => [a, b, c],
+            _ => return std::future::pending().await,
+        };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
     }
 }
 
+/// Waits for a signal to end.
 #[cfg(not(unix))]
 pub(super) async fn shutdown_signal() {
     let _ = tokio::signal::ctrl_c().await;

@@ -58,6 +58,8 @@ pub async fn serve(context: Context) -> u8 {
         held: AtomicUsize::default(),
     };
 
+    // Whoever reads that we listen may end us.
+    let ended_by_signal = shutdown_signal();
     info!("listening on http://{address}{PATH}");
     warn_if_open(&config, address);
     let mut tasks = JoinSet::new();
@@ -67,11 +69,12 @@ pub async fn serve(context: Context) -> u8 {
     let (ending, ended) = watch::channel(false);
     let mut connections = tokio::spawn(listen(listener, Arc::new(sidecar), ended));
 
-    shutdown_signal().await;
+    ended_by_signal.await;
+    // A second signal ends the wait.
+    let hurried_by_signal = shutdown_signal();
     info!("ending: what runs has {:?} (server.drain_timeout)", config.server.drain_timeout);
     let _ = ending.send(true);
-    // A second signal ends the wait.
-    sessions.drain(config.server.drain_timeout, shutdown_signal()).await;
+    sessions.drain(config.server.drain_timeout, hurried_by_signal).await;
     if timeout(FLUSH, &mut connections).await.is_err() {
         connections.abort();
     }

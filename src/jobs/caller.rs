@@ -44,6 +44,11 @@ impl Caller {
         &self.realm
     }
 
+    /// Whether it is known who this is; else only full ids are accepted (§4.4).
+    pub fn is_known(&self) -> bool {
+        &*self.realm != ANONYMOUS
+    }
+
     /// What this caller's own jobs are listed and joined by, where they can be told from others'.
     pub fn own(&self) -> Option<&Arc<str>> {
         self.own.as_ref()

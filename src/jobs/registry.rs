@@ -188,9 +188,8 @@ impl Registry {
             return caller.may_open_jobs_of(&job.origin.caller).then(|| job.clone());
         }
         let mut own = index.jobs.range(low..=high).map(|(_, entry)| &entry.job);
-        let mut own = own
-            .by_ref()
-            .filter(|job| caller.own().is_some() && job.origin.caller.own() == caller.own());
+        let mut own =
+            own.by_ref().filter(|job| caller.is_known() && job.origin.caller.own() == caller.own());
         let found = own.next()?.clone();
         own.next().is_none().then_some(found)
     }

@@ -296,8 +296,11 @@ impl Session {
             }
             self.registry.finish(&job, outcome);
         }
-        self.pass_answer(asker.as_ref(), message);
         self.call_closed(state, &call);
+        self.pass_answer(asker.as_ref(), message);
+        if let Some(asker) = asker {
+            self.note_delivery(state, &asker, call, message);
+        }
     }
 
     /// No answer will come. `reached`: the server may have begun with it (§7).
@@ -375,7 +378,7 @@ pub(super) fn at_least(budget: Duration) -> Duration {
 
 /// What an answer of the server means for a job. The bytes are copied, so that a job holds no
 /// read buffer that is larger than they are.
-fn outcome_of(message: &Message) -> Outcome {
+pub(super) fn outcome_of(message: &Message) -> Outcome {
     let copy = |raw: &str| Bytes::copy_from_slice(raw.as_bytes());
     match (message.envelope.result, message.envelope.error) {
         (Some(result), _) => Outcome::Result(copy(result)),

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::config::OnClientCancel;
+use crate::downstream::http::body::PART;
 use crate::downstream::http::exchange::Exchange;
 use crate::downstream::reply::Reply;
-use crate::jobs::job::Job;
+use crate::jobs::job::{Job, Outcome};
 use crate::rpc::message::Id;
 
-use super::message::cancelled_line;
+use super::call::{Call, outcome_of};
+use super::message::{Message, cancelled_line};
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
 
@@ -32,10 +34,42 @@ impl Session {
             wait.task.abort();
         } else if let Some(inside) = state.pending.asked_as(key) {
             self.left_request(&mut state, &inside, modern);
+        } else if let Some((call, outcome)) = state.undelivered.remove(key) {
+            self.keep_answer(&state, &call, outcome);
         } else {
             state.catalog.cancel(key);
         }
         self.note_answered();
+    }
+
+    /// A long answer leaves bit by bit, and its client may go away meanwhile.
+    pub(super) fn note_delivery(
+        &self,
+        state: &mut State,
+        asker: &Asker,
+        call: Call,
+        message: &Message,
+    ) {
+        let is_long = message.line.len() > PART && asker.reply.exchange().is_some();
+        if is_long && call.job.is_none() {
+            state.undelivered.insert(asker.key.clone(), (call, outcome_of(message)));
+        }
+    }
+
+    /// The client has taken all of the answer.
+    pub fn took(&self, key: &Id) {
+        let mut state = self.state();
+        if !state.undelivered.is_empty() {
+            state.undelivered.remove(key);
+        }
+    }
+
+    /// An answer that could not be delivered becomes a finished job (§6).
+    fn keep_answer(&self, state: &State, call: &Call, outcome: Outcome) {
+        match self.registry.create(self.origin(&state.catalog, call)) {
+            Ok(job) => drop(self.registry.finish(&job, outcome)),
+            Err(full) => warn!("an answer that its client did not take is lost ({full})"),
+        }
     }
 
     fn left_request(&self, state: &mut State, inside: &Id, modern: bool) {

@@ -11,6 +11,8 @@ use crate::jobs::job::{Job, Origin, Outcome, Owner};
 use crate::rpc::message::Id;
 use crate::rpc::object::Members;
 
+use super::call::Call;
+use super::catalog::Catalog;
 use super::deadlines::Due;
 use super::message::{cancelled_line, result_line, text_of};
 use super::pending::{Pending, What};
@@ -61,20 +63,7 @@ impl Session {
         let Some(Pending { what: What::Call(call), .. }) = state.pending.get_mut(id) else {
             return None;
         };
-        let params = text_of(&call.params);
-        let join = call.policy.duplicates == Duplicates::Join;
-        let owner: Weak<dyn Owner> = self.me.clone();
-        let created = self.registry.create(Origin {
-            caller: self.caller.clone(),
-            tool: call.tool.clone(),
-            arguments: short_arguments(params),
-            fingerprint: join.then(|| self.fingerprint(&call.headers, params)).flatten(),
-            started: call.received,
-            policy: call.policy.clone(),
-            repeatable: state.catalog.repeatable(&call.tool),
-            place: call.place.clone(),
-            owner,
-        });
+        let created = self.registry.create(self.origin(&state.catalog, call));
         let job = match created {
             Ok(job) => job,
             Err(full) => {
@@ -105,6 +94,24 @@ impl Session {
             call.deadline = Some(slot);
         }
         Some(job)
+    }
+
+    /// What is fixed when a call becomes a job.
+    pub(super) fn origin(&self, catalog: &Catalog, call: &Call) -> Origin {
+        let params = text_of(&call.params);
+        let join = call.policy.duplicates == Duplicates::Join;
+        let owner: Weak<dyn Owner> = self.me.clone();
+        Origin {
+            caller: self.caller.clone(),
+            tool: call.tool.clone(),
+            arguments: short_arguments(params),
+            fingerprint: join.then(|| self.fingerprint(&call.headers, params)).flatten(),
+            started: call.received,
+            policy: call.policy.clone(),
+            repeatable: catalog.repeatable(&call.tool),
+            place: call.place.clone(),
+            owner,
+        }
     }
 
     /// A job is older than `max_runtime`: it is cancelled and fails (§3).

@@ -290,10 +290,12 @@ impl Pendings {
         self.by_id.values().any(opens)
     }
 
-    /// Whether a client waits for anything that has an end.
+    /// Whether a client waits for anything that has an end, and is still there.
     pub fn any_asked(&self) -> bool {
         let waits = |pending: &Pending| {
-            pending.asker.is_some() && !matches!(pending.what, What::Listen { .. })
+            let asker = pending.asker.as_ref();
+            asker.is_some_and(|asker| asker.reply.is_open())
+                && !matches!(pending.what, What::Listen { .. })
         };
         self.by_id.values().any(waits)
     }

@@ -22,6 +22,7 @@ use crate::downstream::channel::{Channel, Room};
 use crate::downstream::http::exchange::Exchange;
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
+use crate::jobs::job::Outcome;
 use crate::jobs::registry::Registry;
 use crate::rpc::lines::Line;
 use crate::rpc::message::Id;
@@ -85,6 +86,8 @@ pub struct State {
     pub changed: Vec<ListKind>,
     /// calls in the background whose question is not answered
     pub parked: HashMap<Uuid, Call>,
+    /// long answers that a client has not taken yet, by the name of its request
+    pub undelivered: HashMap<Id, (Call, Outcome)>,
     /// clients that left a call, by the name of their request
     pub away: HashMap<Id, Away>,
     /// polls of jobs that wait, by the name of their request
@@ -146,6 +149,7 @@ impl Session {
                 settings: Settings::default(),
                 changed: Vec::new(),
                 parked: HashMap::new(),
+                undelivered: HashMap::new(),
                 away: HashMap::new(),
                 waits: HashMap::new(),
                 policies: HashMap::new(),

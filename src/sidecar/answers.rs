@@ -33,8 +33,8 @@ pub fn text(status: StatusCode, text: &'static str) -> Response<Body> {
 }
 
 /// A response with a JSON body.
-pub fn json(status: StatusCode, body: Bytes) -> Response<Body> {
-    let mut response = with(status, Body::Whole(body));
+pub fn json(status: StatusCode, body: Body) -> Response<Body> {
+    let mut response = with(status, body);
     response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
 }
@@ -67,7 +67,7 @@ pub fn error_with(
     let message = quoted(message);
     let body =
         format!(r#"{{"jsonrpc":"2.0"{id},"error":{{"code":{code},"message":{message}{data}}}}}"#);
-    json(status, body.into())
+    json(status, Body::Whole(body.into()))
 }
 
 /// A response of the server's that is no message: its status, its body, and what says what these

@@ -36,22 +36,16 @@ pub struct Sidecar {
 
 impl Endpoint for Sidecar {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
-        let path = request.uri().path();
-        match path {
+        match request.uri().path() {
             "/healthz" => return text(StatusCode::OK, "ok\n"),
             "/readyz" => return self.readiness().await,
             _ => {}
         }
-        if let Err(refusal) = guard::check(&self.config.server, request.headers()) {
+        if let Err(refusal) = guard::check_names(&self.config.server, request.headers()) {
             return refused(refusal);
         }
-        let is_metadata = path.starts_with(RESOURCE_METADATA);
         let origin = request.headers().get(header::ORIGIN).cloned();
-        let mut response = match path.trim_end_matches('/') {
-            PATH => self.mcp(request).await,
-            _ if is_metadata => self.resource_metadata(request.uri().path()).await,
-            _ => text(StatusCode::NOT_FOUND, "not found: MCP is at /mcp\n"),
-        };
+        let mut response = self.answer_friend(request).await;
         if let Some(origin) = origin {
             let_read(response.headers_mut(), origin);
         }
@@ -60,12 +54,29 @@ impl Endpoint for Sidecar {
 }
 
 impl Sidecar {
+    /// A request by names that are let in. A browser asks beforehand, without the token.
+    async fn answer_friend(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let path = request.uri().path().trim_end_matches('/');
+        if path == PATH && request.method() == Method::OPTIONS {
+            return preflight();
+        }
+        if let Err(refusal) = guard::check_token(&self.config.server, request.headers()) {
+            return refused(refusal);
+        }
+        match path {
+            PATH => self.mcp(request).await,
+            _ if path.starts_with(RESOURCE_METADATA) => {
+                self.resource_metadata(request.uri().path()).await
+            }
+            _ => text(StatusCode::NOT_FOUND, "not found: MCP is at /mcp\n"),
+        }
+    }
+
     async fn mcp(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         match *request.method() {
             Method::POST => self.post(request).await,
             Method::GET => self.get(&request),
             Method::DELETE => self.delete(&request),
-            Method::OPTIONS => preflight(),
             _ => not_allowed("POST, GET, DELETE, OPTIONS"),
         }
     }

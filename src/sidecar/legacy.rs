@@ -163,14 +163,9 @@ pub struct Begun {
 impl Begun {
     /// The response to `initialize`, with the session's id where there is one now.
     pub fn greeted(mut self, mut response: Response<Body>) -> Response<Body> {
-        let greeted = match response.body() {
-            Body::Whole(answer) => {
-                let text = std::str::from_utf8(answer).unwrap_or_default();
-                Envelope::parse(text).is_ok_and(|envelope| envelope.result.is_some())
-            }
-            // The answer is not there yet.
-            Body::Events(_) => true,
-        };
+        let has_result = |text| Envelope::parse(text).is_ok_and(|answer| answer.result.is_some());
+        // On a stream the answer is not there yet.
+        let greeted = response.body().text().is_none_or(has_result);
         if greeted
             && let Some(legacy) = self.legacy.take()
             && let Ok(id) = HeaderValue::from_str(&legacy.id)

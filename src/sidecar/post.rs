@@ -167,10 +167,16 @@ async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
     match reading.take_last() {
         Some(Event::Answer(answer, status)) => {
             let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
-            json(status.unwrap_or_else(own), answer)
+            let status = status.unwrap_or_else(own);
+            json(status, Body::Answer(answer, reading))
         }
-        Some(Event::Refusal(refusal)) => passed_on(*refusal),
-        _ => empty(StatusCode::ACCEPTED),
+        last => {
+            reading.done();
+            match last {
+                Some(Event::Refusal(refusal)) => passed_on(*refusal),
+                _ => empty(StatusCode::ACCEPTED),
+            }
+        }
     }
 }
 

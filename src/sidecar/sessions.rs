@@ -73,8 +73,8 @@ impl Watch for Legacy {
     fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
         self.life.touch();
         self.streams.over(exchange);
-        if !delivered {
-            exchange.terms.keys.iter().for_each(|key| self.session.left(key, false));
+        for key in &exchange.terms.keys {
+            if delivered { self.session.took(key) } else { self.session.left(key, false) }
         }
     }
 }
@@ -83,8 +83,8 @@ impl Watch for Modern {
     fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.life.touch();
-        if !delivered {
-            exchange.terms.keys.iter().for_each(|key| self.session.left(key, true));
+        for key in &exchange.terms.keys {
+            if delivered { self.session.took(key) } else { self.session.left(key, true) }
         }
     }
 }

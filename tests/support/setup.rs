@@ -31,7 +31,8 @@ pub struct Setup {
     wrapper: Vec<String>,
     server_wrapper: Vec<String>,
     sockets: bool,
-    served: bool,
+    /// The address that is listened on, if it speaks HTTP.
+    served: Option<String>,
     upstream: Option<Transport>,
     url: Option<String>,
 }
@@ -58,7 +59,7 @@ impl Setup {
             wrapper: vec![],
             server_wrapper: vec![],
             sockets: false,
-            served: false,
+            served: None,
             upstream: None,
             url: None,
         }
@@ -102,8 +103,13 @@ impl Setup {
     }
 
     /// The peer speaks Streamable HTTP: to `unhurry serve`, or to the fake server itself.
-    pub fn served(mut self) -> Self {
-        self.served = true;
+    pub fn served(self) -> Self {
+        self.listening_on("127.0.0.1:0")
+    }
+
+    /// The same at this address.
+    pub fn listening_on(mut self, address: &str) -> Self {
+        self.served = Some(address.to_owned());
         self
     }
 
@@ -157,7 +163,7 @@ impl Setup {
         let sockets = self.sockets.then(|| on_sockets(&mut command));
         let mut child = command.kill_on_drop(true).spawn().expect("the program starts");
         let stderr = Transcript::of(child.stderr.take().expect("stderr is piped"));
-        let listening = self.served.then(|| self.listening(&mut child, &stderr));
+        let listening = self.served.is_some().then(|| self.listening(&mut child, &stderr));
         let ways: (Sink, Source) = match (sockets, &listening) {
             (Some((to, from)), _) => (Box::new(to), Box::new(from)),
             (None, Some(listening)) => pump(listening.clone()),
@@ -181,8 +187,8 @@ impl Setup {
         let mut words: Vec<OsString> = self.wrapper.iter().map(Into::into).collect();
         if self.proxied {
             words.push(env!("CARGO_BIN_EXE_unhurry").into());
-            if self.served {
-                words.extend(["serve", "--listen", "127.0.0.1:0"].map(Into::into));
+            if let Some(address) = &self.served {
+                words.extend(["serve", "--listen", address].map(Into::into));
             }
             words.extend(self.options.iter().map(Into::into));
         }
@@ -206,8 +212,8 @@ impl Setup {
         words.push(fake_server().into());
         words.push("--journal".into());
         words.push(self.path("journal").into());
-        if self.served && !self.proxied {
-            words.extend(["--http", "127.0.0.1:0"].map(Into::into));
+        if let Some(address) = self.served.as_ref().filter(|_| !self.proxied) {
+            words.extend(["--http", address].map(Into::into));
         }
         words.extend(self.flags.iter().map(Into::into));
         words

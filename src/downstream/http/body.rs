@@ -8,13 +8,35 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
 use super::event_stream::EventStream;
+use super::exchange::Reading;
+
+/// A long body is handed over in parts of this size, so that it is known how much of it a client has
+/// taken.
+pub const PART: usize = 256 << 10;
 
 /// What hyper writes.
 pub enum Body {
     /// all at once; empty where there is none
     Whole(Bytes),
+    /// an answer, which counts as delivered once its last part has left
+    Answer(Bytes, Reading),
     /// events as they come
     Events(Box<EventStream>),
+}
+
+impl Body {
+    /// The text of a body that is there as a whole.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Body::Whole(bytes) | Body::Answer(bytes, _) => std::str::from_utf8(bytes).ok(),
+            Body::Events(_) => None,
+        }
+    }
+}
+
+/// Takes the next part of a body.
+pub fn take_part(bytes: &mut Bytes) -> Bytes {
+    bytes.split_to(bytes.len().min(PART))
 }
 
 impl hyper::body::Body for Body {
@@ -26,8 +48,15 @@ impl hyper::body::Body for Body {
         context: &mut Context,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut *self {
-            Body::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Body::Whole(bytes) | Body::Answer(bytes, _) if bytes.is_empty() => Poll::Ready(None),
             Body::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Body::Answer(bytes, reading) => {
+                let part = take_part(bytes);
+                if bytes.is_empty() {
+                    reading.done();
+                }
+                Poll::Ready(Some(Ok(Frame::data(part))))
+            }
             Body::Events(events) => {
                 events.poll_chunk(context).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
             }
@@ -35,12 +64,12 @@ impl hyper::body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Body::Whole(bytes) if bytes.is_empty())
+        matches!(self, Body::Whole(bytes) | Body::Answer(bytes, _) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Body::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Body::Whole(bytes) | Body::Answer(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             Body::Events(_) => SizeHint::default(),
         }
     }

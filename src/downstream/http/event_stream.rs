@@ -15,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::rpc::lines::one_line;
 
+use super::body::take_part;
 use super::exchange::{Event, Reading};
 
 /// A stream that was silent for so long gets a comment.
@@ -47,11 +48,17 @@ impl EventStream {
     /// The next chunk of text; `None` at the end.
     pub fn poll_chunk(&mut self, context: &mut Context) -> Poll<Option<Bytes>> {
         loop {
-            if let Some(chunk) = self.chunks.pop_front() {
+            if let Some(chunk) = self.next_chunk() {
                 return Poll::Ready(Some(chunk));
             }
             match self.reading.poll_event(context) {
-                Poll::Ready(Some(Event::Pause) | None) => return Poll::Ready(None),
+                Poll::Ready(Some(Event::Pause)) => return Poll::Ready(None),
+                Poll::Ready(None) => {
+                    if self.reading.is_over() {
+                        self.reading.done();
+                    }
+                    return Poll::Ready(None);
+                }
                 Poll::Ready(Some(event)) => self.add(&event),
                 Poll::Pending => match self.beat.as_mut().poll(context) {
                     Poll::Ready(()) => self.chunks.push_back(Bytes::from_static(COMMENT)),
@@ -60,6 +67,19 @@ impl EventStream {
             }
             self.beat.as_mut().reset(Instant::now() + BEAT);
         }
+    }
+
+    /// The next chunk that is there. With the last one all has left.
+    fn next_chunk(&mut self) -> Option<Bytes> {
+        let first = self.chunks.front_mut()?;
+        let part = take_part(first);
+        if first.is_empty() {
+            self.chunks.pop_front();
+        }
+        if self.chunks.is_empty() && self.reading.is_over() {
+            self.reading.done();
+        }
+        Some(part)
     }
 
     fn add(&mut self, event: &Event) {

@@ -285,11 +285,9 @@ impl Reading {
             return Poll::Ready(None);
         }
         if let Some(event) = flow.pop() {
-            self.done = flow.ended && flow.queue.is_empty();
             return Poll::Ready(Some(event));
         }
         if flow.ended {
-            self.done = true;
             return Poll::Ready(None);
         }
         flow.waker = Some(context.waker().clone());
@@ -311,8 +309,18 @@ impl Reading {
 
     /// The last event, where nothing else comes; `None` where there is none.
     pub fn take_last(&mut self) -> Option<Event> {
-        self.done = true;
         self.exchange.flow().pop()
+    }
+
+    /// All of it has left.
+    pub fn done(&mut self) {
+        self.done = true;
+    }
+
+    /// Whether the answer was given, and nothing is left of it here.
+    pub fn is_over(&self) -> bool {
+        let flow = self.exchange.flow();
+        flow.ended && flow.queue.is_empty()
     }
 
     /// Whether only the answer is left, or nothing.

@@ -20,18 +20,26 @@ pub enum Refusal {
     Token,
 }
 
-/// Checks a request before anything of it is used.
+/// Checks the names of a request, before anything of it is used.
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub fn check(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
+pub fn check_names(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !is_allowed_host(server, host) {
         return Err(Refusal::Host);
     }
-    if !headers.get_all(ORIGIN).iter().all(|origin| is_allowed_origin(server, origin, host)) {
-        return Err(Refusal::Origin);
+    match headers.get_all(ORIGIN).iter().all(|origin| is_allowed_origin(server, origin, host)) {
+        true => Ok(()),
+        false => Err(Refusal::Origin),
     }
+}
+
+/// Checks that a request bears the sidecar's token, if there is one.
+///
+/// # Errors
+/// It does not.
+pub fn check_token(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
     match &server.token {
         Some(token) if !bears(headers, token) => Err(Refusal::Token),
         _ => Ok(()),

@@ -20,7 +20,7 @@ use tracing::{debug, warn};
 use super::body::Body;
 
 /// How long a client may take to send the headers of a request, idle time before it included.
-const HEADERS: Duration = Duration::from_secs(60);
+const HEADERS: Duration = Duration::from_secs(30);
 /// The pause after a connection could not be taken, for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 

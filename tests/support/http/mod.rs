@@ -14,6 +14,7 @@ mod calls;
 mod connection;
 mod events;
 mod fake_http;
+mod jobs;
 mod peer;
 mod pump;
 mod raw;
