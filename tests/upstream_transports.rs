@@ -121,6 +121,16 @@ async fn s1_2_a_dual_client_ends_on_the_servers_era_over_every_transport() {
     }
 }
 
+#[tokio::test]
+async fn s1_2_a_client_that_ends_on_the_legacy_era_takes_its_session_along() {
+    let peer = remote(Transport::Http, &[]).spawn();
+    assert_eq!(opens_as_dual(&peer).await, "legacy");
+    let initialized = peer.journal_method("notifications/initialized").await;
+    assert!(initialized.header("mcp-session-id").is_some());
+    assert_eq!(initialized.header("mcp-protocol-version"), Some("2025-11-25"));
+    assert_eq!(initialized.header("mcp-method"), None);
+}
+
 // HTTP+SSE.
 
 async fn sse(flags: &[&str]) -> Peer {

@@ -4,6 +4,7 @@ pub mod child;
 pub mod http;
 pub mod process;
 pub mod reaper;
+pub mod renewal;
 pub mod server;
 pub mod supervisor;
 
@@ -96,6 +97,13 @@ pub struct Loss {
 pub fn without_details(cause: &str) -> &str {
     let end = |mark| cause.find(mark).unwrap_or(cause.len());
     &cause[..end(child::TAIL).min(end(process::PATH))]
+}
+
+impl Loss {
+    /// The request has not reached the server, for this reason.
+    pub fn unsent(cause: impl Into<Arc<str>>) -> Self {
+        Loss { cause: cause.into(), reached: false, refusal: None }
+    }
 }
 
 /// Why a server can't be started: one sentence.

@@ -23,15 +23,13 @@ use super::child::{Life, TAIL};
 use super::http::{self, Ended, Remote};
 use super::process::Process;
 use super::server::{Launch, Server};
-use super::{End, Events, Headers, StartError, Way};
+use super::{End, Events, Headers, Loss, StartError, Way};
 
 /// A server that lived so long was no failure.
 const SETTLED: Duration = Duration::from_secs(10);
 /// The shortest and the longest pause of a crash loop.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// So many sessions in a row that were of no use are the last in a life.
-const RENEWALS: u32 = 2;
 /// Bytes that may wait for a server that is starting.
 const QUEUED: usize = 8 << 20;
 
@@ -55,10 +53,10 @@ pub struct Supervisor {
     server: Server,
     /// `max_message`
     limit: usize,
-    events: Weak<dyn Events>,
+    pub(super) events: Weak<dyn Events>,
     state: Mutex<State>,
     /// the present life answered something
-    healthy: AtomicBool,
+    pub(super) healthy: AtomicBool,
     /// the first life said something
     heard: AtomicBool,
     /// fired at every change of state
@@ -67,66 +65,50 @@ pub struct Supervisor {
     why: Mutex<Option<Arc<str>>>,
 }
 
-enum State {
-    Down { failures: u32, not_before: Instant, cause: Arc<str> },
-    Starting { link: Link, queue: Queue, failures: u32 },
-    Up { link: Link, failures: u32 },
+pub(super) enum State {
+    Down {
+        failures: u32,
+        not_before: Instant,
+        cause: Arc<str>,
+    },
+    /// `renewed`: it was up before, and requests of its last session may still be on their way
+    Starting {
+        link: Link,
+        queue: Queue,
+        failures: u32,
+        renewed: bool,
+    },
+    Up {
+        link: Link,
+        failures: u32,
+    },
     Stopped,
 }
 
 /// A message that has not reached the server, and what goes with it.
 pub type Unsent = (Bytes, Headers);
 
-/// What a link had to forget when the server did not know its session.
-pub enum Forgotten {
-    /// the session; with what waited behind the refused message
-    Now(Vec<Unsent>),
-    /// nothing: another one has been opened since
-    Before,
-    /// nothing: the life is over
-    Over,
-}
-
 /// What waits for a server that is starting.
 #[derive(Default)]
-struct Queue {
-    messages: Vec<Unsent>,
+pub(super) struct Queue {
+    pub(super) messages: Vec<Unsent>,
     bytes: usize,
 }
 
 impl Queue {
-    fn push(&mut self, message: &Bytes, headers: &Headers) {
+    pub(super) fn push(&mut self, message: &Bytes, headers: &Headers) {
         self.bytes += message.len();
         self.messages.push((message.clone(), headers.clone()));
     }
 }
 
-struct Link {
-    way: Arc<dyn Way>,
-    stop: Arc<Notify>,
-    started: Instant,
-    first: bool,
+pub(super) struct Link {
+    pub(super) way: Arc<dyn Way>,
+    pub(super) stop: Arc<Notify>,
+    pub(super) started: Instant,
+    pub(super) first: bool,
     /// joined by `stop`
-    task: JoinHandle<()>,
-}
-
-impl State {
-    /// From up to starting, within one life; how often that was no use.
-    fn renew(&mut self, waiting: impl Iterator<Item = Unsent>, healthy: bool) -> u32 {
-        match std::mem::replace(self, State::Stopped) {
-            State::Up { link, failures } => {
-                let mut queue = Queue::default();
-                waiting.for_each(|(message, headers)| queue.push(&message, &headers));
-                let failures = if healthy { 0 } else { failures + 1 };
-                *self = State::Starting { link, queue, failures };
-                failures
-            }
-            other => {
-                *self = other;
-                0
-            }
-        }
-    }
+    pub(super) task: JoinHandle<()>,
 }
 
 impl Supervisor {
@@ -144,7 +126,7 @@ impl Supervisor {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no panic while the state is held")
     }
 
@@ -185,7 +167,7 @@ impl Supervisor {
                     Ok(link) => {
                         let mut queue = Queue::default();
                         queue.push(message, headers);
-                        *state = State::Starting { link, queue, failures };
+                        *state = State::Starting { link, queue, failures, renewed: false };
                         Ok(Delivery::Started)
                     }
                     Err(error) => {
@@ -220,7 +202,7 @@ impl Supervisor {
         let mut state = self.state();
         let taken = std::mem::replace(&mut *state, State::Stopped);
         *state = match taken {
-            State::Starting { link, queue, failures } => {
+            State::Starting { link, queue, failures, .. } => {
                 for (message, headers) in &queue.messages {
                     link.way.push(message, headers);
                 }
@@ -323,40 +305,6 @@ impl Supervisor {
         Link { way, stop, started, first, task }
     }
 
-    /// The server has forgotten its session (404): a new one is opened by the relay, and what was
-    /// `refused` waits for it. Several refusals of one session are one renewal: `forget` says
-    /// whether this is the first.
-    pub fn renew(&self, refused: Option<Unsent>, forget: impl FnOnce() -> Forgotten) {
-        let fruitless = {
-            let mut state = self.state();
-            let forgotten = forget();
-            let again = refused.into_iter();
-            match (&mut *state, forgotten) {
-                (_, Forgotten::Over) => return,
-                (State::Up { link, .. }, Forgotten::Before) => {
-                    again.for_each(|(message, headers)| link.way.push(&message, &headers));
-                    return;
-                }
-                (State::Starting { queue, .. }, Forgotten::Before) => {
-                    again.for_each(|(message, headers)| queue.push(&message, &headers));
-                    return;
-                }
-                (State::Up { .. }, Forgotten::Now(waiting)) => {
-                    let healthy = self.healthy.swap(false, Ordering::Relaxed);
-                    state.renew(again.chain(waiting), healthy) > RENEWALS
-                }
-                (State::Starting { .. }, Forgotten::Now(_)) => true,
-                (State::Down { .. } | State::Stopped, _) => return,
-            }
-        };
-        if fruitless {
-            return self.give_up("the server forgets its sessions as soon as they are opened");
-        }
-        if let Some(events) = self.events.upgrade() {
-            events.renewed();
-        }
-    }
-
     fn spawn_process(
         self: &Arc<Self>,
         launch: &Arc<Launch>,
@@ -395,13 +343,13 @@ impl Supervisor {
     }
 
     /// A life is over. `untouched`: it got nothing of what was sent.
-    fn ended(&self, cause: Arc<str>, untouched: bool) {
+    pub(super) fn ended(&self, cause: Arc<str>, untouched: bool) {
         let given_up = self.why.lock().expect("no panic while the cause is held").take();
         let cause = given_up.unwrap_or(cause);
-        let end = {
+        let (end, unsent) = {
             let mut state = self.state();
             let (link, failures, during_start) = match &*state {
-                State::Starting { link, failures, .. } => (link, *failures, true),
+                State::Starting { link, failures, renewed, .. } => (link, *failures, !renewed),
                 State::Up { link, failures } => (link, *failures, untouched),
                 State::Down { .. } | State::Stopped => return,
             };
@@ -412,13 +360,16 @@ impl Supervisor {
                 self.note(false);
             }
             let failures = if well { 0 } else { failures + 1 };
-            *state = down(failures, cause.clone());
-            End { cause, never_up, during_start }
+            let last = std::mem::replace(&mut *state, down(failures, cause.clone()));
+            (End { cause, never_up, during_start }, last.unsent())
         };
         self.changed.notify_waiters();
         // The tail has been passed on as it came.
         warn!("{}", end.cause.split(TAIL).next().unwrap_or_default());
         if let Some(events) = self.events.upgrade() {
+            for id in unsent {
+                events.request_lost(&id, Loss::unsent(end.cause.clone()));
+            }
             events.lost(&end);
         }
     }

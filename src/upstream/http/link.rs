@@ -14,7 +14,8 @@ use tracing::{debug, warn};
 
 use crate::rpc::message::{Envelope, Id};
 use crate::rpc::object::Members;
-use crate::upstream::supervisor::{Forgotten, Supervisor};
+use crate::upstream::renewal::Forgotten;
+use crate::upstream::supervisor::Supervisor;
 use crate::upstream::{Events, Headers, Loss, Room, Way};
 
 use super::exchange::{Exchange, Outcome};
@@ -105,7 +106,10 @@ impl Link {
             state.gate = Some(token);
         }
         match message.role {
-            Role::Initialize => state.renew_session(),
+            Role::Initialize => {
+                state.modern = None;
+                state.renew_session();
+            }
             Role::Request | Role::Discover => {
                 state.modern = message.modern.as_ref().map(|modern| modern.version.clone());
             }
@@ -228,20 +232,9 @@ impl Link {
         match self.supervisor.upgrade() {
             // The handshake that others wait for has failed.
             Some(supervisor) if *role == Role::Initialize && supervisor.is_starting() => {
-                self.lose_all(&loss.cause);
                 supervisor.give_up(&loss.cause);
             }
             _ => self.events.request_lost(id, loss),
-        }
-    }
-
-    /// The life is about to end: requests that the server may have are told from those that wait.
-    fn lose_all(&self, cause: &Arc<str>) {
-        let lost = self.state().take_all();
-        for (id, request) in lost.into_iter().filter(|(_, request)| request.sent.has_left()) {
-            let loss = Loss { cause: cause.clone(), reached: true, refusal: None };
-            request.task.abort();
-            self.events.request_lost(&id, loss);
         }
     }
 

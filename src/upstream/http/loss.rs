@@ -39,17 +39,15 @@ pub fn begun(cause: String) -> Loss {
 
 /// A server that is there, and with which nothing can be begun.
 pub fn unstarted(address: &str, why: &str) -> Loss {
-    let cause = format!("the server at {address} can't be used over HTTP+SSE: {why}");
-    Loss { cause: cause.into(), reached: false, refusal: None }
+    Loss::unsent(format!("the server at {address} can't be used over HTTP+SSE: {why}"))
 }
 
 /// A session that is forgotten again as soon as it is opened.
 pub fn forgotten(address: &str) -> Loss {
-    let cause = format!(
+    Loss::unsent(format!(
         "the server at {address} answered HTTP 404 Not Found, in a new session too: it has \
          forgotten both"
-    );
-    Loss { cause: cause.into(), reached: false, refusal: None }
+    ))
 }
 
 /// An answer that is no message: an error of a proxy in between, a redirection, a refusal.

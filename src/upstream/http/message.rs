@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use memchr::memmem;
 
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::params::Params;
@@ -70,8 +71,9 @@ impl Message {
         let kind = envelope.kind();
         let method = envelope.method_name();
         let params = match kind {
-            Kind::Request | Kind::Notification => Params::parse(envelope.params),
-            Kind::Response | Kind::Unknown => Params::default(),
+            Kind::Request if may_be_modern(bytes) => Params::parse(envelope.params),
+            Kind::Notification => Params::parse(envelope.params),
+            _ => Params::default(),
         };
         let id = match kind {
             Kind::Request => envelope.id.and_then(Id::parse),
@@ -95,6 +97,13 @@ impl Message {
         }
         headers
     }
+}
+
+/// Whether the era of a request has to be looked for. Some writers escape the `/` in the key, and
+/// any may escape letters.
+fn may_be_modern(bytes: &[u8]) -> bool {
+    let parts = [b"protocolVersion".as_slice(), br"\u"];
+    parts.iter().any(|part| memmem::find(bytes, part).is_some())
 }
 
 fn role(kind: Kind, method: &str, params: &Params) -> Role {

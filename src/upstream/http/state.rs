@@ -128,11 +128,6 @@ impl State {
         Some(first)
     }
 
-    /// All requests that have no answer, from now on without anybody who waits for them.
-    pub fn take_all(&mut self) -> HashMap<Id, InFlight> {
-        std::mem::take(&mut self.in_flight)
-    }
-
     /// The request that a cancel is about, from now on without anybody who waits for it.
     pub fn take_cancelled(&mut self, id: &Id) -> Option<InFlight> {
         // Not to be cancelled, says MCP.
