@@ -20,6 +20,12 @@ fn serve_with(toml: &str) -> Peer {
     Setup::proxied().served().config(toml).spawn()
 }
 
+/// A call's stream breaks after its first event; the id of that.
+async fn cut_after_progress(client: &HttpPeer) -> String {
+    let stream = client.stream_until("go").await;
+    stream.last_event_id.clone().expect("events have ids")
+}
+
 /// With the answer of this, the server has all that was sent to it before.
 async fn settle(client: &HttpPeer) {
     assert_eq!(client.call("echo", json!({"text": "settled"})).await.text(), "settled");
@@ -58,9 +64,7 @@ async fn s6_a_call_in_line_goes_on_in_line_when_its_client_leaves() {
 async fn s6_a_client_that_resumes_gets_the_answer_on_the_resumed_stream() {
     let peer = serve(&[]);
     let client = peer.legacy_http(ALICE).await;
-    let stream = client.stream_until("go").await;
-    let last = stream.last_event_id.clone().expect("events have ids");
-    drop(stream);
+    let last = cut_after_progress(&client).await;
     client.newest_becomes("working").await;
     let mut resumed = client.resume(&last).await;
     peer.create("go");
@@ -73,9 +77,7 @@ async fn s6_a_client_that_resumes_gets_the_answer_on_the_resumed_stream() {
 async fn s6_a_client_that_resumes_at_once_gets_the_answer_too() {
     let peer = serve(&[]);
     let client = peer.legacy_http(None).await;
-    let stream = client.stream_until("go").await;
-    let last = stream.last_event_id.clone().expect("events have ids");
-    drop(stream);
+    let last = cut_after_progress(&client).await;
     let mut resumed = client.resume(&last).await;
     peer.create("go");
     assert_eq!(resumed.answer().await.text(), "done");
@@ -85,9 +87,7 @@ async fn s6_a_client_that_resumes_at_once_gets_the_answer_too() {
 async fn s6_a_client_that_resumes_after_the_end_gets_the_result() {
     let peer = serve(&[]);
     let client = peer.legacy_http(ALICE).await;
-    let stream = client.stream_until("go").await;
-    let last = stream.last_event_id.clone().expect("events have ids");
-    drop(stream);
+    let last = cut_after_progress(&client).await;
     client.newest_becomes("working").await;
     peer.create("go");
     client.newest_becomes("completed").await;
@@ -98,9 +98,7 @@ async fn s6_a_client_that_resumes_after_the_end_gets_the_result() {
 async fn s6_a_client_that_resumes_gets_the_handle_at_the_end_of_its_budget() {
     let peer = serve(&["--answer-within", "2s"]);
     let client = peer.legacy_http(ALICE).await;
-    let stream = client.stream_until("go").await;
-    let last = stream.last_event_id.clone().expect("events have ids");
-    drop(stream);
+    let last = cut_after_progress(&client).await;
     let job = client.newest_becomes("working").await;
     let handle = client.resume(&last).await.answer().await;
     assert!(handle.is_handle(), "{}", handle.raw);

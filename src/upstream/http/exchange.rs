@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::response::Parts;
 use http::{Response, StatusCode, Uri};
+use memchr::memmem;
 use tokio::time::timeout;
 use tracing::debug;
 
@@ -26,6 +27,8 @@ use super::pool::{Received, Unsent};
 use super::stream::{PATIENCE, REFUSAL, Stream, UNNEEDED};
 use super::{Spoken, two_ways};
 
+/// Messages above this many bytes are not parsed twice.
+const LONG: usize = 64 << 10;
 /// How long a stream may stay open after its answer, so that its connection can be used again.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -235,10 +238,10 @@ impl Exchange {
     /// The body as the answer to this request; an error without an id can be about nothing else.
     fn as_answer(&self, bytes: &Bytes) -> Option<Bytes> {
         let id = self.message.id.as_ref()?;
-        let text = String::from_utf8_lossy(bytes);
-        if answers(&text, id) {
+        if is_answer(bytes, id) {
             return Some(bytes.clone());
         }
+        let text = String::from_utf8_lossy(bytes);
         let envelope = Envelope::parse(&text).ok()?;
         if envelope.error.is_none() || envelope.id.is_some_and(|id| id != "null") {
             return None;
@@ -295,7 +298,7 @@ impl Exchange {
     fn on_message(&self, line: Line) -> bool {
         let Some(id) = &self.message.id else { return false };
         let is_answer = match &line {
-            Line::Whole(bytes) => answers(&String::from_utf8_lossy(bytes), id),
+            Line::Whole(bytes) => is_answer(bytes, id),
             Line::TooLong { .. } => false,
         };
         if is_answer {
@@ -338,6 +341,15 @@ fn error_code(body: &Line) -> Option<i64> {
     let Line::Whole(bytes) = body else { return None };
     let envelope = Envelope::parse(from_utf8(bytes).ok()?).ok()?;
     Members::parse(envelope.error?)?.get("code")?.parse().ok()
+}
+
+/// Whether a message is, or holds, the answer to a request. The relay parses it once more; for a long
+/// one that would take longer than all else, and a long one without a method can be nothing but the
+/// answer that its stream is for.
+fn is_answer(bytes: &Bytes, id: &Id) -> bool {
+    let is_long = bytes.len() > LONG && bytes.starts_with(b"{");
+    (is_long && memmem::find(bytes, b"\"method\"").is_none())
+        || answers(&String::from_utf8_lossy(bytes), id)
 }
 
 /// Whether a text is, or holds, the answer to a request.

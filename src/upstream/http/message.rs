@@ -1,15 +1,13 @@
 //! One message on its way to a server, and what its HTTP request is made of.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 
 use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::param_headers::encode;
 use crate::rpc::params::Params;
 use crate::upstream::Headers;
 
@@ -128,9 +126,7 @@ impl Modern {
             _ if method.starts_with("tasks/") => params.text("taskId"),
             _ => None,
         };
-        let value = |text: &str| header(&encoded(text));
-        let method = value(method).unwrap_or_else(|| HeaderValue::from_static(""));
-        Modern { version, method, name: name.and_then(|name| value(&name)) }
+        Modern { version, method: encode(method), name: name.map(|name| encode(&name)) }
     }
 
     fn put_into(&self, headers: &mut HeaderMap) {
@@ -180,17 +176,6 @@ pub fn header(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(text).ok()
 }
 
-/// A text as the value of a header, in base64 where it could not stand there as it is
-/// (PROTOCOL §6.3).
-fn encoded(text: &str) -> Cow<'_, str> {
-    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    let looks_encoded = text.starts_with("=?base64?") && text.ends_with("?=");
-    if plain && !looks_encoded && text.trim() == text && !text.is_empty() {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(format!("=?base64?{}?=", STANDARD.encode(text)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,16 +206,6 @@ mod tests {
         assert!(!with("2025-03-26").contains_key(VERSION));
         assert_eq!(with("2025-06-18")[VERSION], "2025-06-18");
         assert_eq!(with("2025-11-25")[SESSION], "s");
-    }
-
-    #[test]
-    fn what_a_header_can_not_hold_is_encoded() {
-        for plain in ["a", "a b", "=?base64?", "file:///x?y=1"] {
-            assert_eq!(encoded(plain), plain);
-        }
-        for other in ["", " a", "ä", "a\n", "=?base64?YQ==?="] {
-            assert!(encoded(other).starts_with("=?base64?"), "{other:?}");
-        }
     }
 
     #[test]

@@ -16,8 +16,8 @@ use tracing::debug;
 use super::connect::{Connector, IDLE, root};
 use super::outgoing::Outgoing;
 
-/// The head of an answer may take so many bytes.
-const HEAD: usize = 128 << 10;
+/// The head of an answer may take so many bytes, and as many of a long body are read at once.
+const BUFFER: usize = 512 << 10;
 /// Idle connections that are kept, at the most.
 const KEPT: usize = 1024;
 
@@ -121,7 +121,7 @@ impl Pool {
     async fn connect(&self) -> Result<Sender, Unsent> {
         let stream = self.connector.take(&self.url).await.map_err(Unsent::Connect)?;
         let mut builder = Builder::new();
-        builder.max_buf_size(HEAD);
+        builder.max_buf_size(BUFFER);
         let (sender, connection) = builder.handshake(stream).await.map_err(Unsent::Broken)?;
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         while connections.try_join_next().is_some() {}
