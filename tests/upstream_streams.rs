@@ -108,7 +108,7 @@ async fn s9_a_server_that_does_not_know_the_event_has_lost_the_call() {
     let peer = Peer::opened(remote(&RESUMABLE)).await;
     let call = peer.start("sleep", json!({"ms": 60_000})).await;
     peer.arrived("sleep", 1).await;
-    let gone = json!({"on": "GET", "status": 404, "times": 2});
+    let gone = json!({"on": "GET", "status": 404});
     peer.upstream().fault(gone).await;
     peer.upstream().cut_streams().await;
     is_unknown(&peer, &call).await;
@@ -255,6 +255,31 @@ async fn s9_a_server_without_a_stream_of_its_own_serves_all_the_same() {
     assert_eq!(peer.finish(handle).await.text(), "go");
     let gets = peer.journal().into_iter().filter(|entry| entry.http_method() == Some("GET"));
     assert!(gets.count() <= 1, "it is asked once");
+}
+
+/// Not even one that answers its GET as it would a forgotten session's.
+#[tokio::test]
+async fn s9_a_404_to_every_get_is_no_reason_to_begin_again_and_again() {
+    let fault = json!({"on": "GET", "status": 404}).to_string();
+    let peer = Peer::opened(remote(&["--fault", &fault])).await;
+    for _ in 0..20 {
+        assert_eq!(peer.call("sleep", json!({"ms": 20, "text": "hi"})).await.text(), "hi");
+    }
+    assert_eq!((openings(&peer), peer.calls_of("sleep").len()), (1, 20));
+}
+
+/// Nor one that does so once its stream was cut.
+#[tokio::test]
+async fn s9_a_404_to_a_stream_that_was_cut_is_one_renewal_at_most() {
+    let peer = Peer::opened(remote(&RESUMABLE)).await;
+    peer.journal_wait(|entry| entry.http_method() == Some("GET")).await;
+    peer.upstream().fault(json!({"on": "GET", "status": 404})).await;
+    peer.upstream().cut_streams().await;
+    for _ in 0..20 {
+        assert_eq!(peer.call("sleep", json!({"ms": 20, "text": "hi"})).await.text(), "hi");
+    }
+    assert!(openings(&peer) <= 2, "{} times", openings(&peer));
+    assert_eq!(peer.calls_of("sleep").len(), 20);
 }
 
 // Cancels.
