@@ -148,17 +148,22 @@ async fn s9_ten_thousand_idle_connections_hold_up_nobody() {
 async fn s9_a_client_that_does_not_read_costs_little_and_holds_up_nobody() {
     let (peer, client) = opened("").await;
     let other = peer.legacy().await;
-    let args = json!({"steps": 20_000, "ms": 0, "text": "p".repeat(2_000)});
-    let params = json!({"name": "progress", "arguments": args, "_meta": {"progressToken": "p"}});
+    let text = "p".repeat(8 << 10);
+    let params = json!({"progressToken": "p", "progress": 1, "message": text});
+    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+    let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
+    let steps = json!([{"repeat": [format!("{progress}\n"), 8_000]}, {"send": answer}]);
+    let args = json!({"steps": steps});
+    let params = json!({"name": "script", "arguments": args, "_meta": {"progressToken": "p"}});
     still_serves(&other).await;
     let before = process::memory(peer.pid());
-    let unread = client.open("tools/call", params).await;
-    let answer = other.call("echo", json!({"text": "meanwhile"})).await;
-    assert_eq!(answer.text(), "meanwhile");
-    peer.ended("progress", 1).await;
-    // The flood is of 40 MB.
+    let mut unread = client.open("tools/call", params).await;
+    still_serves(&other).await;
+    peer.ended("script", 1).await;
+    // The flood is of 64 MB.
     let grown = process::peak_memory(peer.pid()).saturating_sub(before);
     assert!(grown < 16 * MIB, "grown by {grown}");
+    unread.until_method("notifications/progress").await;
     drop(unread);
     still_serves(&other).await;
 }
