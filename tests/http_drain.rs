@@ -80,15 +80,42 @@ async fn s9_a_second_signal_ends_the_wait_and_still_answers() {
 async fn s9_streams_that_stand_open_hold_nothing_up() {
     let peer = draining("1h");
     let legacy = peer.legacy().await;
-    let _standing = legacy.get_stream().await;
+    let mut standing = legacy.get_stream().await;
+    let modern = peer.modern().await;
+    let params = json!({"notifications": {"toolsListChanged": true}});
+    let message = modern.request("subscriptions/listen", params);
+    let listened = support::json::member(&message, "id").expect("an id").to_owned();
+    let mut listens = modern.post(&message).await;
+    listens.until_method("notifications/subscriptions/acknowledged").await;
+    let start = Instant::now();
+    peer.signal(Signal::SIGTERM);
+    standing.ended().await;
+    let last = listens.answer().await;
+    assert_eq!(last.raw_id(), listened, "{}", last.raw);
+    let key = "io.modelcontextprotocol/subscriptionId";
+    assert_eq!(last.result()["_meta"][key].to_string(), listened, "{}", last.raw);
+    listens.ended().await;
+    assert!(!standing.was_cut && !listens.was_cut, "streams end, and are not cut");
+    assert_eq!(peer.exit().await.code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    peer.all_gone().await;
+}
+
+#[tokio::test]
+async fn s9_a_subscription_that_outlasts_the_drain_has_ended_and_not_failed() {
+    let peer = Peer::serve("server.drain_timeout = \"300ms\"", &["--dual"]);
     let modern = peer.modern().await;
     let params = json!({"notifications": {"toolsListChanged": true}});
     let mut listens = modern.open("subscriptions/listen", params).await;
     listens.until_method("notifications/subscriptions/acknowledged").await;
-    let start = Instant::now();
-    peer.signal(Signal::SIGTERM);
+    let (mut called, ()) = tokio::join!(modern.start("wait_file", until("never")), async {
+        peer.arrived("wait_file", 1).await;
+        peer.signal(Signal::SIGTERM);
+    });
+    let last = listens.answer().await;
+    assert!(!last.is_rpc_error(), "{}", last.raw);
+    assert!(called.answer().await.raw.contains("outcome unknown"));
     assert_eq!(peer.exit().await.code(), Some(0));
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
     peer.all_gone().await;
 }
 

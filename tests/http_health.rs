@@ -92,3 +92,17 @@ async fn s2_a_server_that_ends_before_a_word_makes_it_unready() {
     assert!(eventually(unready).await.is_some());
     assert_eq!(status(&client, "/healthz", &[]).await, 200);
 }
+
+#[tokio::test]
+async fn s2_a_port_that_is_taken_is_bad_usage_and_named() {
+    let first = Peer::serve("", &[]);
+    let client = first.http().await;
+    let second = Setup::proxied().listening_on(client.authority()).spawn();
+    assert_eq!(second.exit().await.code(), Some(64));
+    second.stderr_ended().await;
+    let told = second.stderr();
+    for part in [client.authority(), "server.listen", "in use"] {
+        assert!(told.contains(part), "no {part:?} in {told}");
+    }
+    assert_eq!(status(&client, "/healthz", &[]).await, 200, "the first goes on");
+}

@@ -54,6 +54,20 @@ async fn s3_a_body_without_an_end_is_read_up_to_max_message() {
     still_serves(&client).await;
 }
 
+/// Nothing is left unread here, so that the answer is not lost with the connection.
+#[tokio::test]
+async fn s3_a_chunked_body_that_is_a_byte_too_long_is_413() {
+    let (_peer, client) = opened("server.max_message = \"64KiB\"").await;
+    let length = (64 << 10) + 1;
+    let mut raw = client.raw().await;
+    let head = client.raw_head() + "Transfer-Encoding: chunked\r\n\r\n";
+    assert!(raw.write(head.as_bytes()).await);
+    let chunk = format!("{length:x}\r\n{}\r\n", "x".repeat(length));
+    assert!(raw.write(chunk.as_bytes()).await);
+    assert_eq!(raw.status().await, 413);
+    still_serves(&client).await;
+}
+
 #[tokio::test]
 async fn s3_many_large_bodies_at_once_have_a_bound_together() {
     let (peer, client) = opened("server.max_message = \"4MiB\"").await;
@@ -81,6 +95,16 @@ async fn s9_headers_without_end_are_refused() {
     }
     assert!(written < 1_000, "{written} headers of 8 KiB were taken");
     assert!(process::peak_memory(peer.pid()) < 40 * MIB);
+    still_serves(&client).await;
+}
+
+#[tokio::test]
+async fn s9_too_many_headers_are_431() {
+    let (_peer, client) = opened("").await;
+    let mut raw = client.raw().await;
+    let head = client.raw_head() + &"X-More: y\r\n".repeat(200) + "\r\n";
+    assert!(raw.write(head.as_bytes()).await);
+    assert_eq!(raw.status().await, 431);
     still_serves(&client).await;
 }
 
@@ -124,13 +148,22 @@ async fn s9_ten_thousand_idle_connections_hold_up_nobody() {
 async fn s9_a_client_that_does_not_read_costs_little_and_holds_up_nobody() {
     let (peer, client) = opened("").await;
     let other = peer.legacy().await;
-    let args = json!({"steps": 20_000, "ms": 0, "text": "p".repeat(2_000)});
-    let params = json!({"name": "progress", "arguments": args, "_meta": {"progressToken": "p"}});
-    let unread = client.open("tools/call", params).await;
-    let answer = other.call("echo", json!({"text": "meanwhile"})).await;
-    assert_eq!(answer.text(), "meanwhile");
-    peer.ended("progress", 1).await;
-    assert!(process::memory(peer.pid()) < 60 * MIB, "{}", process::memory(peer.pid()));
+    let text = "p".repeat(8 << 10);
+    let params = json!({"progressToken": "p", "progress": 1, "message": text});
+    let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+    let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
+    let steps = json!([{"repeat": [format!("{progress}\n"), 8_000]}, {"send": answer}]);
+    let args = json!({"steps": steps});
+    let params = json!({"name": "script", "arguments": args, "_meta": {"progressToken": "p"}});
+    still_serves(&other).await;
+    let before = process::memory(peer.pid());
+    let mut unread = client.open("tools/call", params).await;
+    still_serves(&other).await;
+    peer.ended("script", 1).await;
+    // The flood is of 64 MB.
+    let grown = process::peak_memory(peer.pid()).saturating_sub(before);
+    assert!(grown < 16 * MIB, "grown by {grown}");
+    unread.until_method("notifications/progress").await;
     drop(unread);
     still_serves(&other).await;
 }
@@ -160,6 +193,9 @@ async fn s3_sessions_over_max_sessions_are_refused_until_one_ends() {
     peer.until_running(0).await;
     second.initialize().await;
     still_serves(&second).await;
+    second.delete().await;
+    peer.until_running(0).await;
+    assert_eq!(modern.open("tools/list", json!({})).await.status, 200);
 }
 
 #[tokio::test]

@@ -84,8 +84,10 @@ impl Session {
         }
         let mut jobs: Vec<_> = state.parked.drain().filter_map(|(_, call)| call.job).collect();
         for id in state.pending.ids() {
-            if let Some(Pending { what: What::Call(call), .. }) = state.pending.remove(&id) {
-                jobs.extend(call.job);
+            match state.pending.remove(&id) {
+                Some(Pending { what: What::Call(call), .. }) => jobs.extend(call.job),
+                Some(Pending { what: What::Listen { .. }, asker, .. }) => self.end_listen(asker),
+                _ => {}
             }
         }
         for job in jobs {
@@ -101,9 +103,25 @@ impl Session {
             self.registry.finish(&job, Outcome::Lost(INTERRUPTED.into()));
         }
         for id in state.pending.ids() {
-            let Some(pending) = state.pending.remove(&id) else { continue };
-            self.lost_request(&mut state, pending, "interrupted, the proxy ended", true);
+            match state.pending.remove(&id) {
+                Some(Pending { what: What::Listen { .. }, asker, .. }) => self.end_listen(asker),
+                Some(pending) => {
+                    self.lost_request(&mut state, pending, "interrupted, the proxy ended", true);
+                }
+                None => {}
+            }
         }
+    }
+
+    /// A subscription ends from our side. Over HTTP its client is there to be told (PROTOCOL §2),
+    /// and its stream would else be cut.
+    fn end_listen(&self, asker: Option<Asker>) {
+        let Some(asker) = asker.filter(|asker| asker.reply.exchange().is_some()) else { return };
+        let id = &asker.id;
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
+        );
+        self.answer(&asker, &line.into());
     }
 
     /// One request will get no answer.
