@@ -33,10 +33,7 @@ function byKey(checks) {
 const mayDiffer = {
   // Judged if answers come as SSE, INFO if they come as JSON; a server may do either.
   'server-sse-multiple-streams': (check, status, checks) => check === 'server-sse-streams-functional' &&
-    status !== 'WARNING' && checks.some(({ id }) => id === check),
-  // The streams towards the client are the proxy's own, which need not end before the answer. It has to come, though.
-  'server-sse-polling': (_check, _status, checks) => checks.some(({ id, details }) =>
-    details?.receivedToolResponse || id === 'server-sse-content-type')
+    status !== 'WARNING' && checks.some(({ id }) => id === check)
 };
 
 /** What was found otherwise in `proxied` than in `direct`: `{ scenario, check, direct, proxied, message }` each. */
