@@ -11,10 +11,11 @@ use tokio::time::timeout;
 use crate::config::Config;
 use crate::rpc::lines::Line;
 use crate::rpc::message::Id;
-use crate::rpc::params::modern_meta;
+use crate::rpc::outbox::Room;
+use crate::rpc::params::{MODERN, modern_meta};
 use crate::upstream::server::Server;
 use crate::upstream::supervisor::Supervisor;
-use crate::upstream::{End, Events, From, Loss, Room};
+use crate::upstream::{End, Events, From, Loss};
 
 /// Pages of tools that are read at the most.
 const PAGES: usize = 200;
@@ -23,7 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How we call ourselves.
 const NAME: &str = "unhurry-check";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-const MODERN: &str = "2026-07-28";
 
 /// What a server says of itself.
 pub struct Answers {

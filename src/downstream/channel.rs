@@ -1,11 +1,10 @@
 //! The way to a client for what answers none of its requests.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::rpc::outbox::Outbox;
+use crate::rpc::outbox::{Outbox, Room};
 
 use super::http::streams::Streams;
 
@@ -19,9 +18,6 @@ pub enum Channel {
     /// a modern HTTP client has none: all that it gets belongs to a request
     Nowhere,
 }
-
-/// Something to wait for.
-pub type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Channel {
     /// Sends a notification. `false`: it reaches nobody.

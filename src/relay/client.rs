@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use crate::config::{Budget, ClientPolicy, Policies};
 use crate::rpc::object::Members;
+use crate::rpc::params::MODERN;
 
 /// The wait where the client's budget says nothing useful (§5.1).
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
 
 /// The first revision whose results have `structuredContent`.
 const STRUCTURED: &str = "2025-06-18";
-/// The first revision without a handshake.
-const MODERN: &str = "2026-07-28";
 /// The one revision in which arrays of messages are legal.
 const BATCHES: &str = "2025-03-26";
 

@@ -13,7 +13,7 @@ use crate::jobs::job::{Job, Outcome};
 use crate::rpc::message::Id;
 
 use super::call::{Call, outcome_of};
-use super::message::{Message, cancelled_line};
+use super::message::Message;
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
 
@@ -76,7 +76,7 @@ impl Session {
         debug!(id = inside.to_json(), "the client left before the answer");
         let cancels = modern && self.is_cancel(state, inside);
         if cancels {
-            return self.take_back(state, inside);
+            return self.take_back(state, inside, "the client closed its stream");
         }
         // Whatever can be no job runs on; its answer waits for a client that comes back.
         let Some(Pending { what: What::Call(call), asker: Some(asker), .. }) =
@@ -112,19 +112,5 @@ impl Session {
         };
         self.patience.left(&self.caller, &call.client, call.received.elapsed());
         call.policy.on_client_cancel != OnClientCancel::Detach
-    }
-
-    fn take_back(&self, state: &mut State, inside: &Id) {
-        let Some(pending) = state.pending.withdraw(inside) else { return };
-        let mut headers = pending.asker.and_then(|asker| asker.headers);
-        if let What::Call(call) = pending.what {
-            headers = call.headers.clone();
-            let in_line = call.is_in_line();
-            self.call_over(state, &call);
-            if in_line {
-                return;
-            }
-        }
-        self.upstream.send_if_up(&cancelled_line(inside, "the client closed its stream"), &headers);
     }
 }

@@ -139,14 +139,22 @@ impl Session {
         if !state.pending.get(&id).is_some_and(is_its_call) {
             return;
         }
-        let Some(Pending { what: What::Call(call), .. }) = state.pending.withdraw(&id) else {
-            return;
-        };
-        let in_line = call.is_in_line();
-        self.call_over(state, &call);
-        if !in_line {
-            self.upstream.send_if_up(&cancelled_line(&id, reason), &call.headers);
+        self.take_back(state, &id, reason);
+    }
+
+    /// Takes a request back from the server, which may answer it all the same.
+    pub(super) fn take_back(&self, state: &mut State, id: &Id, reason: &str) {
+        let Some(pending) = state.pending.withdraw(id) else { return };
+        let mut headers = pending.asker.and_then(|asker| asker.headers);
+        if let What::Call(call) = pending.what {
+            headers = call.headers.clone();
+            let in_line = call.is_in_line();
+            self.call_over(state, &call);
+            if in_line {
+                return;
+            }
         }
+        self.upstream.send_if_up(&cancelled_line(id, reason), &headers);
     }
 }
 

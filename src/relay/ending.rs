@@ -8,6 +8,7 @@ use crate::jobs::job::Outcome;
 use crate::rpc::message::Id;
 use crate::upstream::{End, Loss};
 
+use super::call::Call;
 use super::catalog::Held;
 use super::message::{INTERNAL_ERROR, error_line, id_at_an_end, is_request};
 use super::pending::{Asker, Pending, What};
@@ -44,17 +45,10 @@ impl Session {
 
     /// Waits until nothing is left to do: no client waits, and no job runs.
     pub async fn at_rest(&self) {
-        loop {
-            {
-                let state = self.state();
-                let works = state.pending.calls() > 0 || !state.parked.is_empty();
-                let asked = state.pending.any_asked() || state.catalog.is_holding();
-                if !works && !asked && state.waits.is_empty() {
-                    return;
-                }
-            }
-            self.answered.notified().await;
-        }
+        self.until(|state| {
+            !is_asked(state) && state.pending.calls() == 0 && state.parked.is_empty()
+        })
+        .await;
     }
 
     /// Waits until a request has been answered.
@@ -64,14 +58,12 @@ impl Session {
 
     /// Waits until the client waits for nothing any more.
     pub async fn idle(&self) {
-        loop {
-            {
-                let state = self.state();
-                let asked = state.pending.any_asked() || state.catalog.is_holding();
-                if !asked && state.waits.is_empty() {
-                    return;
-                }
-            }
+        self.until(|state| !is_asked(state)).await;
+    }
+
+    /// Waits until a request is over after which this holds.
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        while !holds(&self.state()) {
             self.answered.notified().await;
         }
     }
@@ -82,26 +74,20 @@ impl Session {
         for (_, wait) in state.waits.drain() {
             wait.task.abort();
         }
-        let mut jobs: Vec<_> = state.parked.drain().filter_map(|(_, call)| call.job).collect();
+        self.interrupt_parked(&mut state);
         for id in state.pending.ids() {
             match state.pending.remove(&id) {
-                Some(Pending { what: What::Call(call), .. }) => jobs.extend(call.job),
+                Some(Pending { what: What::Call(call), .. }) => self.interrupted(&call),
                 Some(Pending { what: What::Listen { .. }, asker, .. }) => self.end_listen(asker),
                 _ => {}
             }
-        }
-        for job in jobs {
-            self.registry.finish(&job, Outcome::Lost(INTERRUPTED.into()));
         }
     }
 
     /// The proxy ends: whoever still waits is told so, running jobs are recorded (§9).
     pub fn interrupt(&self) {
         let mut state = self.state();
-        let parked: Vec<_> = state.parked.drain().filter_map(|(_, call)| call.job).collect();
-        for job in parked {
-            self.registry.finish(&job, Outcome::Lost(INTERRUPTED.into()));
-        }
+        self.interrupt_parked(&mut state);
         for id in state.pending.ids() {
             match state.pending.remove(&id) {
                 Some(Pending { what: What::Listen { .. }, asker, .. }) => self.end_listen(asker),
@@ -110,6 +96,17 @@ impl Session {
                 }
                 None => {}
             }
+        }
+    }
+
+    fn interrupt_parked(&self, state: &mut State) {
+        state.parked.drain().for_each(|(_, call)| self.interrupted(&call));
+    }
+
+    /// Records the job of a call, if it is one.
+    fn interrupted(&self, call: &Call) {
+        if let Some(job) = &call.job {
+            self.registry.finish(job, Outcome::Lost(INTERRUPTED.into()));
         }
     }
 
@@ -211,4 +208,9 @@ impl Session {
             self.config.max_message
         )
     }
+}
+
+/// Whether a client waits for anything that has an end.
+fn is_asked(state: &State) -> bool {
+    state.pending.any_asked() || state.catalog.is_holding() || !state.waits.is_empty()
 }

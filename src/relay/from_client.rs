@@ -62,7 +62,8 @@ impl Session {
             (Kind::Request, Some(raw)) => match Id::parse(raw) {
                 Some(key) => {
                     let asker = Asker::new(key, raw, reply, headers.clone());
-                    self.client_request(message, &method, asker);
+                    let params = Params::parse(message.envelope.params);
+                    self.client_request(message, &params, asker);
                 }
                 // An id that can't be an id: the server's to judge, and never deferred.
                 None => self.upstream.send_if_up(message.line, headers),
@@ -73,15 +74,15 @@ impl Session {
     }
 
     /// A request of the client, by whatever way it came.
-    pub fn client_request(self: &Arc<Self>, message: &Message, method: &str, asker: Asker) {
-        self.request(self.state(), message, method, asker);
+    pub fn client_request(self: &Arc<Self>, message: &Message, params: &Params, asker: Asker) {
+        self.request(self.state(), message, params, asker);
     }
 
     /// A request that was held; whoever has left meanwhile wants it no more.
     pub(super) fn held_request(self: &Arc<Self>, message: &Message, asker: Asker) {
         let state = self.state();
         if asker.reply.is_open() {
-            self.request(state, message, &message.envelope.method_name(), asker);
+            self.request(state, message, &Params::parse(message.envelope.params), asker);
         }
     }
 
@@ -89,19 +90,19 @@ impl Session {
         self: &Arc<Self>,
         mut state: MutexGuard<State>,
         message: &Message,
-        method: &str,
+        params: &Params,
         asker: Asker,
     ) {
-        let params = Params::parse(message.envelope.params);
+        let method = &*message.envelope.method_name();
         if asker.headers.is_some() {
             state.headers = asker.headers.clone();
         }
         if let Some(cause) = &state.failure {
             return self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
         }
-        self.meet(&mut state, &params);
+        self.meet(&mut state, params);
         if method == "tools/call" {
-            return self.call(state, message, &params, asker);
+            return self.call(state, message, params, asker);
         }
         let busy = || state.pending.calls() > 0 || state.pending.any_opening();
         if method == "ping" && (busy() || self.upstream.is_starting()) {
@@ -110,7 +111,7 @@ impl Session {
         state.settings.note(method, message.line, &message.envelope);
         let inside = state.pending.inside_id(&asker.key);
         let what = match method {
-            "initialize" => self.opening(&mut state, &params, &inside),
+            "initialize" => self.opening(&mut state, params, &inside),
             "server/discover" => What::Discover,
             "subscriptions/listen" => {
                 What::Listen { line: keep(message.line), acknowledged: false, lost: false }
@@ -120,7 +121,7 @@ impl Session {
                 None => What::Plain,
             },
         };
-        self.send_request(&mut state, message, &params, inside, asker, what);
+        self.send_request(&mut state, message, params, inside, asker, what);
     }
 
     /// Sends a request that is no call; id and token are renamed where they collide.

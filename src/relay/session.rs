@@ -18,7 +18,7 @@ use tracing::debug;
 use uuid::Uuid;
 
 use crate::config::{Config, ToolPolicy};
-use crate::downstream::channel::{Channel, Room};
+use crate::downstream::channel::Channel;
 use crate::downstream::http::exchange::Exchange;
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
@@ -26,6 +26,7 @@ use crate::jobs::job::Outcome;
 use crate::jobs::registry::Registry;
 use crate::rpc::lines::Line;
 use crate::rpc::message::Id;
+use crate::rpc::outbox::Room;
 use crate::rpc::splice::{Edits, with_id};
 use crate::upstream::supervisor::{Delivery, Supervisor};
 use crate::upstream::{End, Events, From, Headers, Loss, StartError, without_details};

@@ -54,6 +54,11 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// The id of a request; `None` for any other message.
+    pub fn request_id(&self) -> Option<Id> {
+        self.id.filter(|_| self.kind() == Kind::Request).and_then(Id::parse)
+    }
+
     /// The method's name; empty where there is none or where it is not a string.
     pub fn method_name(&self) -> Cow<'a, str> {
         self.method.and_then(string).unwrap_or_default()

@@ -3,6 +3,7 @@
 //! Nothing here knows of sessions or transports: a message is the bytes that came in, and
 //! everything else borrows from them. Of jobs it knows the names of our members in `_meta`.
 
+pub mod header_names;
 pub mod lines;
 pub mod message;
 pub mod object;

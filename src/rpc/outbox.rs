@@ -6,6 +6,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
@@ -22,6 +23,9 @@ const LARGE: usize = 16 << 10;
 const HELD: usize = 256 << 10;
 /// Above this many queued bytes, readers that fill the queue pause.
 const HIGH_WATER: usize = 8 << 20;
+
+/// Something to wait for, such as room in a queue.
+pub type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A queue of messages on their way to one peer.
 #[derive(Default)]

@@ -7,7 +7,10 @@ use super::message::{Id, string};
 use super::object::Members;
 use super::splice::ANSWER_WITHIN;
 
-/// Members of modern requests' `_meta` (2026-07-28).
+/// The first revision without a handshake.
+pub const MODERN: &str = "2026-07-28";
+
+/// Members of modern requests' `_meta`.
 const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";

@@ -12,11 +12,11 @@ use crate::rpc::message::quoted;
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
+pub use crate::relay::message::{HEADER_MISMATCH, INVALID_REQUEST};
+
 /// JSON-RPC error codes of responses that are no answer to a call.
 pub const PARSE_ERROR: i32 = rmcp::model::ErrorCode::PARSE_ERROR.0;
-pub const INVALID_REQUEST: i32 = rmcp::model::ErrorCode::INVALID_REQUEST.0;
 pub const INVALID_PARAMS: i32 = rmcp::model::ErrorCode::INVALID_PARAMS.0;
-pub const HEADER_MISMATCH: i32 = -32020;
 pub const UNSUPPORTED_VERSION: i32 = -32022;
 /// What MCP's own servers say of an unknown session.
 pub const NO_SESSION: i32 = -32001;

@@ -12,7 +12,6 @@ use crate::config::Config;
 use crate::downstream::http::body::Body;
 use crate::downstream::http::guard::{self, Refusal};
 use crate::downstream::http::listener::Endpoint;
-
 use crate::upstream::server::Server;
 
 use super::answers::{REFUSED, empty, error, not_allowed, passed_on, text, unauthorized};
@@ -95,12 +94,10 @@ impl Sidecar {
     /// The documents by which a client finds out where to get a token are the server's own, where
     /// the token that it gets there is handed on.
     async fn resource_metadata(&self, path: &str) -> Response<Body> {
-        let Server::Remote(remote) = &self.server else {
-            return text(StatusCode::NOT_FOUND, "not found\n");
+        let remote = match &self.server {
+            Server::Remote(remote) if self.config.forwards_authorization() => remote,
+            _ => return text(StatusCode::NOT_FOUND, "not found\n"),
         };
-        if !self.config.forwards_authorization() {
-            return text(StatusCode::NOT_FOUND, "not found\n");
-        }
         match remote.get(path).await {
             Ok(document) => passed_on(document),
             Err(problem) => error(StatusCode::BAD_GATEWAY, None, REFUSED, &problem),

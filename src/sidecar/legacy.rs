@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use smallvec::SmallVec;
 
@@ -13,27 +13,34 @@ use crate::downstream::http::exchange::Exchange;
 use crate::downstream::reply::Reply;
 use crate::relay::message::Message;
 use crate::relay::pending::Asker;
+use crate::rpc::header_names::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::object::elements;
+use crate::rpc::params::Params;
 
 use super::answers::{
     INVALID_REQUEST, NO_SESSION, PARSE_ERROR, REFUSED, empty, error, events, not_allowed,
     unavailable,
 };
 use super::endpoint::Sidecar;
-use super::post::{Asked, PROTOCOL_VERSION, SESSION_ID, Takes, takes_events};
+use super::post::{Asked, Takes};
 use super::sessions::{Legacy, NoSession, Sessions};
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The revisions that a session may be on.
 const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 impl Sidecar {
     /// One message of a legacy client.
-    pub(super) fn legacy(&self, headers: &HeaderMap, takes: Takes, message: &Message) -> Asked {
+    pub(super) fn legacy(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        message: &Message,
+        params: &Params,
+    ) -> Asked {
         let kind = message.envelope.kind();
         if kind == Kind::Request && message.envelope.method_name() == "initialize" {
-            return self.initialize(headers, takes, message);
+            return self.initialize(headers, takes, message, params);
         }
         let legacy = match self.session_of(headers) {
             Ok(legacy) => legacy,
@@ -49,12 +56,18 @@ impl Sidecar {
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
         let asker = Asker::new(key, message.id(), Reply::Http(exchange), forwarded);
-        legacy.session.client_request(message, &message.envelope.method_name(), asker);
+        legacy.session.client_request(message, params, asker);
         Asked::Waits(reading)
     }
 
     /// Begins a session. A stale session id that comes with it says nothing.
-    fn initialize(&self, headers: &HeaderMap, takes: Takes, message: &Message) -> Asked {
+    fn initialize(
+        &self,
+        headers: &HeaderMap,
+        takes: Takes,
+        message: &Message,
+        params: &Params,
+    ) -> Asked {
         let id = message.id();
         let Some(key) = Id::parse(id) else { return bad_id().into() };
         let legacy = match self.sessions.begin(self.principals.of(headers)) {
@@ -66,7 +79,7 @@ impl Sidecar {
         let forwarded = self.forwarded(headers, false);
         let asker = Asker::new(key, id, Reply::Http(exchange), forwarded);
         let begun = Begun { sessions: self.sessions.clone(), legacy: Some(legacy.clone()) };
-        legacy.session.client_request(message, "initialize", asker);
+        legacy.session.client_request(message, params, asker);
         Asked::Begins(reading, begun)
     }
 
@@ -112,7 +125,8 @@ impl Sidecar {
         if elements.is_empty() {
             return refused(INVALID_REQUEST, "the array is empty");
         }
-        let keys: SmallVec<[Id; 1]> = elements.iter().filter_map(|text| request_id(text)).collect();
+        let keys: SmallVec<[Id; 1]> =
+            elements.iter().filter_map(|text| Envelope::parse(text).ok()?.request_id()).collect();
         let exchange = legacy.streams.open(keys, takes.stream);
         let reading = exchange.read();
         let forwarded = self.forwarded(headers, false);
@@ -126,7 +140,7 @@ impl Sidecar {
         if !headers.contains_key(SESSION_ID) {
             return not_allowed("POST");
         }
-        if !takes_events(headers) {
+        if !Takes::of(headers).stream {
             let message = "Accept must name text/event-stream";
             return error(StatusCode::NOT_ACCEPTABLE, None, REFUSED, message);
         }
@@ -203,11 +217,6 @@ fn stream(exchange: &Arc<Exchange>, missed: Vec<(String, Bytes)>) -> Response<Bo
     let mut stream = EventStream::new(exchange.read(), true);
     stream.replay(missed);
     events(Body::Events(Box::new(stream)))
-}
-
-fn request_id(text: &str) -> Option<Id> {
-    let envelope = Envelope::parse(text).ok()?;
-    envelope.id.filter(|_| envelope.kind() == Kind::Request).and_then(Id::parse)
 }
 
 /// No answer could name the request.

@@ -9,29 +9,26 @@ use crate::downstream::http::body::Body;
 use crate::downstream::reply::Reply;
 use crate::relay::message::Message;
 use crate::relay::pending::Asker;
-use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::header_names::{METHOD, NAME, PROTOCOL_VERSION, named_member};
+use crate::rpc::message::{Envelope, Id, Kind, quoted};
 use crate::rpc::object::Members;
 use crate::rpc::param_headers::decode;
-use crate::rpc::params::Params;
+use crate::rpc::params::{MODERN, Params};
 
 use super::answers::{
     HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error, error_with,
 };
 use super::endpoint::Sidecar;
 use super::legacy::{bad_id, no_session};
-use super::post::{Asked, PROTOCOL_VERSION, Takes};
+use super::post::{Asked, Takes};
 
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// The first revision without a handshake.
-const FIRST: &str = "2026-07-28";
 /// Errors are no longer than this; what is longer is not looked into.
 const ERROR: usize = 64 << 10;
 
 /// Whether a message is to be served without a session: it says so itself, or its header does.
 pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
     let named = || {
-        headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= FIRST.as_bytes())
+        headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes())
     };
     params.protocol_version().is_some() || named()
 }
@@ -98,7 +95,7 @@ impl Sidecar {
         let (key, exchange) = shared.open(takes.stream, params.wants_logs());
         let reading = exchange.read();
         let asker = Asker::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
-        shared.session.client_request(message, &method, asker);
+        shared.session.client_request(message, params, asker);
         Asked::Waits(reading)
     }
 
@@ -109,8 +106,8 @@ impl Sidecar {
         if self.config.remote().is_some() || is_date(&version) {
             return None;
         }
-        let requested = crate::rpc::message::quoted(&version);
-        let data = format!(r#"{{"supported":["{FIRST}"],"requested":{requested}}}"#);
+        let requested = quoted(&version);
+        let data = format!(r#"{{"supported":["{MODERN}"],"requested":{requested}}}"#);
         let text = format!("unsupported protocol version: {version}");
         let (status, code) = (StatusCode::BAD_REQUEST, UNSUPPORTED_VERSION);
         Some(error_with(status, Some(id), code, &text, Some(&data)))
@@ -160,14 +157,8 @@ fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Problem> {
 
 fn check_named(headers: &HeaderMap, method: &str, params: &Params) -> Result<(), Problem> {
     must_equal(headers, &METHOD, method)?;
-    let member = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return Ok(()),
-    };
     // Without it the request is wrong in itself, which the server will say.
-    match params.text(member) {
+    match named_member(method).and_then(|member| params.text(member)) {
         Some(name) => must_equal(headers, &NAME, &name),
         None => Ok(()),
     }

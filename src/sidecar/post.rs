@@ -29,10 +29,6 @@ use super::request_body::read;
 /// After so long without a word from the server a stream is opened (CONTRACT §9).
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Headers of MCP.
-pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-
 /// What the client takes in answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Takes {
@@ -126,7 +122,7 @@ impl Sidecar {
         if modern::is_modern(headers, &params) {
             self.modern(headers, takes, &message, &params)
         } else {
-            self.legacy(headers, takes, &message)
+            self.legacy(headers, takes, &message, &params)
         }
     }
 
@@ -186,9 +182,4 @@ fn is_json(headers: &HeaderMap) -> bool {
     };
     let kind = value.split(';').next().unwrap_or_default().trim();
     kind.eq_ignore_ascii_case(JSON.to_str().unwrap_or_default())
-}
-
-/// Whether the client takes streams at all, for a GET.
-pub(super) fn takes_events(headers: &HeaderMap) -> bool {
-    Takes::of(headers).stream
 }

@@ -281,15 +281,14 @@ impl Sessions {
     pub async fn drain(&self, drain_timeout: Duration, hurry: impl Future<Output = ()>) {
         let mut tasks = self.retire_all();
         tokio::select! {
-            () = async { while tasks.join_next().await.is_some() {} } => return,
+            () = all_ended(&mut tasks) => return,
             () = sleep(drain_timeout) => {}
             () = hurry => {}
         }
         let running: Vec<_> = self.state().running.values().cloned().collect();
         info!("{} sessions are interrupted", running.len());
         running.iter().for_each(|session| session.interrupt());
-        let rest = async { while tasks.join_next().await.is_some() {} };
-        let _ = timeout(LAST_ANSWERS, rest).await;
+        let _ = timeout(LAST_ANSWERS, all_ended(&mut tasks)).await;
     }
 
     fn retire_all(&self) -> JoinSet<()> {
@@ -304,4 +303,8 @@ impl Sessions {
         }
         std::mem::take(&mut state.tasks)
     }
+}
+
+async fn all_ended(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
 }

@@ -8,7 +8,6 @@ pub mod renewal;
 pub mod server;
 pub mod supervisor;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use bytes::Bytes;
 
 use crate::rpc::lines::Line;
 use crate::rpc::message::Id;
-use crate::rpc::outbox::Outbox;
+use crate::rpc::outbox::{Outbox, Room};
 
 /// Headers that go with one message over HTTP besides those that the transport makes itself: the
 /// caller's forwarded ones, and `Mcp-Param-*`. A child has no use for them.
@@ -32,9 +31,6 @@ pub struct From<'a> {
     /// the HTTP status of the response that carried it, where that is not 200
     pub status: Option<StatusCode>,
 }
-
-/// Something to wait for.
-pub type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The way to one life of a server: a child's stdin, or HTTP requests.
 pub trait Way: Send + Sync {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::message::{Envelope, Id};
 
 use super::supervisor::{Queue, State, Supervisor, Unsent};
 
@@ -88,8 +88,7 @@ impl State {
 
 fn request_id(message: &[u8]) -> Option<Id> {
     let text = String::from_utf8_lossy(message);
-    let envelope = Envelope::parse(&text).ok()?;
-    envelope.id.filter(|_| envelope.kind() == Kind::Request).and_then(Id::parse)
+    Envelope::parse(&text).ok()?.request_id()
 }
 
 #[cfg(test)]

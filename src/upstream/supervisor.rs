@@ -19,11 +19,11 @@ use tracing::{info, warn};
 
 use crate::rpc::outbox::Outbox;
 
-use super::child::{Life, TAIL};
+use super::child::Life;
 use super::http::{self, Ended, Remote};
 use super::process::Process;
 use super::server::{Launch, Server};
-use super::{End, Events, Headers, Loss, StartError, Way};
+use super::{End, Events, Headers, Loss, StartError, Way, without_details};
 
 /// A server that lived so long was no failure.
 const SETTLED: Duration = Duration::from_secs(10);
@@ -365,7 +365,7 @@ impl Supervisor {
         };
         self.changed.notify_waiters();
         // The tail has been passed on as it came.
-        warn!("{}", end.cause.split(TAIL).next().unwrap_or_default());
+        warn!("{}", without_details(&end.cause));
         if let Some(events) = self.events.upgrade() {
             for id in unsent {
                 events.request_lost(&id, Loss::unsent(end.cause.clone()));

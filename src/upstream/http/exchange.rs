@@ -12,6 +12,7 @@ use memchr::memmem;
 use tokio::time::timeout;
 use tracing::debug;
 
+use crate::rpc::header_names::SESSION_ID;
 use crate::rpc::lines::Line;
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::object::{Members, elements};
@@ -21,7 +22,7 @@ use crate::upstream::{From, Loss};
 use super::incoming::{gather, is_event_stream};
 use super::link::Link;
 use super::loss;
-use super::message::{Message, Role, SESSION, Session};
+use super::message::{Message, Role, Session};
 use super::outgoing::Outgoing;
 use super::pool::{Received, Unsent};
 use super::stream::{PATIENCE, REFUSAL, Stream, UNNEEDED};
@@ -89,7 +90,7 @@ impl Exchange {
             self.link.remote.found(Spoken::Streamable);
         }
         if self.message.role == Role::Initialize {
-            let id = response.headers().get(SESSION).cloned();
+            let id = response.headers().get(SESSION_ID).cloned();
             self.link.session_opened(self.token, id);
         }
         if self.message.id.is_some() {

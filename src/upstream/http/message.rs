@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderValue};
 use memchr::memmem;
 
+use crate::rpc::header_names::{METHOD, NAME, PROTOCOL_VERSION, SESSION_ID, named_member};
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::param_headers::encode;
 use crate::rpc::params::Params;
@@ -13,10 +14,6 @@ use crate::upstream::Headers;
 
 use super::outgoing::{Backlog, Sent};
 
-pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The first revision in which clients repeat the version (PROTOCOL §1.1).
 const FIRST_WITH_VERSION: &[u8] = b"2025-06-18";
 
@@ -73,10 +70,7 @@ impl Message {
             Kind::Notification => Params::parse(envelope.params),
             _ => Params::default(),
         };
-        let id = match kind {
-            Kind::Request => envelope.id.and_then(Id::parse),
-            _ => None,
-        };
+        let id = envelope.request_id();
         let own = params.protocol_version().and_then(|version| header(&version));
         // A notification need not say of which era it is.
         let version = own.or_else(|| version.filter(|_| kind == Kind::Notification).cloned());
@@ -120,17 +114,12 @@ fn role(kind: Kind, method: &str, params: &Params) -> Role {
 
 impl Modern {
     fn new(version: HeaderValue, method: &str, params: &Params) -> Self {
-        let name = match method {
-            "tools/call" | "prompts/get" => params.text("name"),
-            "resources/read" => params.text("uri"),
-            _ if method.starts_with("tasks/") => params.text("taskId"),
-            _ => None,
-        };
+        let name = named_member(method).and_then(|member| params.text(member));
         Modern { version, method: encode(method), name: name.map(|name| encode(&name)) }
     }
 
     fn put_into(&self, headers: &mut HeaderMap) {
-        headers.insert(VERSION, self.version.clone());
+        headers.insert(PROTOCOL_VERSION, self.version.clone());
         headers.insert(METHOD, self.method.clone());
         if let Some(name) = &self.name {
             headers.insert(NAME, name.clone());
@@ -151,11 +140,11 @@ pub struct Session {
 impl Session {
     pub fn put_into(&self, headers: &mut HeaderMap) {
         if let Some(id) = &self.id {
-            headers.insert(SESSION, id.clone());
+            headers.insert(SESSION_ID, id.clone());
         }
         let version = self.version.as_ref();
         if let Some(version) = version.filter(|version| version.as_bytes() >= FIRST_WITH_VERSION) {
-            headers.insert(VERSION, version.clone());
+            headers.insert(PROTOCOL_VERSION, version.clone());
         }
     }
 }
@@ -190,10 +179,10 @@ mod tests {
             "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
         let session = Session { id: header("s"), version: header("2025-06-18"), generation: 0 };
         let headers = message(text).post_headers(&HeaderMap::new(), &session);
-        assert_eq!(headers[VERSION], "2026-07-28");
+        assert_eq!(headers[PROTOCOL_VERSION], "2026-07-28");
         assert_eq!(headers[METHOD], "tools/call");
         assert_eq!(headers[NAME], "=?base64?Z3LDtsOfZQ==?=");
-        assert!(!headers.contains_key(SESSION));
+        assert!(!headers.contains_key(SESSION_ID));
     }
 
     #[test]
@@ -203,9 +192,9 @@ mod tests {
             let session = Session { id: header("s"), version: header(version), generation: 0 };
             request.post_headers(&HeaderMap::new(), &session)
         };
-        assert!(!with("2025-03-26").contains_key(VERSION));
-        assert_eq!(with("2025-06-18")[VERSION], "2025-06-18");
-        assert_eq!(with("2025-11-25")[SESSION], "s");
+        assert!(!with("2025-03-26").contains_key(PROTOCOL_VERSION));
+        assert_eq!(with("2025-06-18")[PROTOCOL_VERSION], "2025-06-18");
+        assert_eq!(with("2025-11-25")[SESSION_ID], "s");
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::rpc::header_names::LAST_EVENT_ID;
 use crate::rpc::lines::Line;
 use crate::rpc::sse::{Event, Events};
 use crate::upstream::{Headers, Loss};
@@ -19,7 +20,6 @@ use super::loss;
 use super::message::{Session, with_headers};
 use super::pool::Received;
 
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// How long to wait before a stream is opened again, where the server does not say.
 const RETRY: Duration = Duration::from_secs(1);
 /// However often it failed.
