@@ -18,6 +18,15 @@ async fn leave(peer: &Peer, client: &HttpPeer, file: &str) {
     client.hang_up("wait_file", until(file), peer.arrived("wait_file", before + 1)).await;
 }
 
+/// The call of a client that leaves goes on as a job, whose result the client finds.
+async fn leaves_a_job(peer: &Peer, client: &HttpPeer) {
+    leave(peer, client, "go").await;
+    let job = client.until_jobs(1).await;
+    peer.create("go");
+    assert_eq!(client.result_of(job["job_id"].as_str().expect("an id")).await.text(), "go");
+    assert_eq!(cancels(peer), 0);
+}
+
 fn cancels(peer: &Peer) -> usize {
     peer.told("notifications/cancelled")
 }
@@ -42,11 +51,7 @@ async fn c24_a_job_is_found_on_a_new_connection_of_a_new_session() {
 async fn c24_without_an_identity_a_job_is_found_in_its_session() {
     let peer = Peer::serve("", &[]);
     let client = peer.legacy().await;
-    leave(&peer, &client, "go").await;
-    let job = client.until_jobs(1).await;
-    peer.create("go");
-    assert_eq!(client.result_of(job["job_id"].as_str().expect("an id")).await.text(), "go");
-    assert_eq!(cancels(&peer), 0);
+    leaves_a_job(&peer, &client).await;
 }
 
 #[tokio::test]
@@ -165,11 +170,7 @@ async fn s5_1_a_client_that_leaves_a_poll_ends_the_poll_and_not_the_job() {
 async fn s3_with_detach_a_modern_client_that_leaves_finds_its_job() {
     let peer = Peer::serve("tools.wait_file.on_client_cancel = \"detach\"\n", &["--dual"]);
     let client = peer.modern_as("a").await;
-    leave(&peer, &client, "go").await;
-    let job = client.until_jobs(1).await;
-    peer.create("go");
-    assert_eq!(client.result_of(job["job_id"].as_str().expect("an id")).await.text(), "go");
-    assert_eq!(cancels(&peer), 0);
+    leaves_a_job(&peer, &client).await;
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use support::{HttpPeer, Peer, Setup, eventually, until};
 
-const ALICE: Option<&str> = Some("alice");
+const ALICE: &str = "alice";
 const CANCELLED: &str = "notifications/cancelled";
 
 fn serve(options: &[&str]) -> Peer {
@@ -34,19 +34,19 @@ async fn settle(client: &HttpPeer) {
 #[tokio::test]
 async fn s6_the_job_of_a_client_that_left_outlives_its_session() {
     let peer = serve(&[]);
-    let client = peer.legacy_http(ALICE).await;
+    let client = peer.legacy_as(ALICE).await;
     peer.hung_up(&client, "go").await;
     let job = client.newest_becomes("working").await;
     assert_eq!(client.delete().await.status, 204);
-    let again = peer.legacy_http(ALICE).await;
+    let again = peer.legacy_as(ALICE).await;
     peer.create("go");
-    assert_eq!(again.job_get(json!({"job_id": job})).await.text(), "go");
+    assert_eq!(again.call("job_get", json!({"job_id": job})).await.text(), "go");
 }
 
 #[tokio::test]
 async fn s6_a_call_in_line_goes_on_in_line_when_its_client_leaves() {
     let peer = serve_with("[tools.wait_file]\nmax_concurrent = 1");
-    let client = peer.legacy_http(ALICE).await;
+    let client = peer.legacy_as(ALICE).await;
     let first = client.park("first").await;
     let second = client.call("wait_file", until("second"));
     let left = tokio::time::timeout(Duration::from_millis(300), second).await;
@@ -63,7 +63,7 @@ async fn s6_a_call_in_line_goes_on_in_line_when_its_client_leaves() {
 #[tokio::test]
 async fn s6_a_client_that_resumes_gets_the_answer_on_the_resumed_stream() {
     let peer = serve(&[]);
-    let client = peer.legacy_http(ALICE).await;
+    let client = peer.legacy_as(ALICE).await;
     let last = cut_after_progress(&client).await;
     client.newest_becomes("working").await;
     let mut resumed = client.resume(&last).await;
@@ -76,7 +76,7 @@ async fn s6_a_client_that_resumes_gets_the_answer_on_the_resumed_stream() {
 #[tokio::test]
 async fn s6_a_client_that_resumes_at_once_gets_the_answer_too() {
     let peer = serve(&[]);
-    let client = peer.legacy_http(None).await;
+    let client = peer.legacy().await;
     let last = cut_after_progress(&client).await;
     let mut resumed = client.resume(&last).await;
     peer.create("go");
@@ -86,7 +86,7 @@ async fn s6_a_client_that_resumes_at_once_gets_the_answer_too() {
 #[tokio::test]
 async fn s6_a_client_that_resumes_after_the_end_gets_the_result() {
     let peer = serve(&[]);
-    let client = peer.legacy_http(ALICE).await;
+    let client = peer.legacy_as(ALICE).await;
     let last = cut_after_progress(&client).await;
     client.newest_becomes("working").await;
     peer.create("go");
@@ -97,7 +97,7 @@ async fn s6_a_client_that_resumes_after_the_end_gets_the_result() {
 #[tokio::test]
 async fn s6_a_client_that_resumes_gets_the_handle_at_the_end_of_its_budget() {
     let peer = serve(&["--answer-within", "2s"]);
-    let client = peer.legacy_http(ALICE).await;
+    let client = peer.legacy_as(ALICE).await;
     let last = cut_after_progress(&client).await;
     let job = client.newest_becomes("working").await;
     let handle = client.resume(&last).await.answer().await;
@@ -110,7 +110,7 @@ async fn s6_a_client_that_resumes_gets_the_handle_at_the_end_of_its_budget() {
 #[tokio::test]
 async fn s6_a_modern_client_that_leaves_the_line_is_never_known_to_the_server() {
     let peer = serve_with("[tools.wait_file]\nmax_concurrent = 1");
-    let client = peer.modern_http(ALICE).await;
+    let client = peer.modern_as(ALICE).await;
     let first = client.park("first").await;
     let second = client.call("wait_file", until("second"));
     let left = tokio::time::timeout(Duration::from_millis(300), second).await;
@@ -126,7 +126,7 @@ async fn s6_a_modern_client_that_leaves_the_line_is_never_known_to_the_server() 
 #[tokio::test]
 async fn s7_a_joined_call_whose_client_leaves_does_not_end_the_job() {
     let peer = serve(&[]);
-    let client = peer.modern_http(ALICE).await;
+    let client = peer.modern_as(ALICE).await;
     let handle = client.park("go").await;
     let again = client.call("wait_file", until("go"));
     let left = tokio::time::timeout(Duration::from_millis(300), again).await;

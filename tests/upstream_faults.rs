@@ -20,15 +20,6 @@ async fn legacy() -> Peer {
     Peer::opened(remote(&[])).await
 }
 
-fn assert_unknown(answer: &Answer) {
-    assert!(answer.is_error(), "{}", answer.raw);
-    assert!(
-        answer.text().contains("outcome unknown: check before you repeat it"),
-        "{}",
-        answer.raw
-    );
-}
-
 fn assert_not_started(answer: &Answer) {
     assert!(answer.is_error(), "{}", answer.raw);
     assert!(answer.text().contains("was not started"), "{}", answer.raw);
@@ -44,9 +35,9 @@ async fn restarted(peer: &Peer) {
     peer.arrived("sleep", 2).await;
     let killed = Instant::now();
     peer.upstream().restart();
-    assert_unknown(&peer.answer(&call).await);
+    peer.answer(&call).await.assert_outcome_unknown();
     let end = peer.finish(job).await;
-    assert_unknown(&end);
+    end.assert_outcome_unknown();
     assert_eq!(end.status(), "failed");
     assert!(killed.elapsed() < NOTICED, "{:?}", killed.elapsed());
     assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
@@ -95,7 +86,7 @@ async fn c19_a_server_that_is_gone_fails_the_call_at_once() {
     peer.arrived("sleep", 1).await;
     let killed = Instant::now();
     peer.upstream().kill();
-    assert_unknown(&peer.answer(&call).await);
+    peer.answer(&call).await.assert_outcome_unknown();
     assert!(killed.elapsed() < NOTICED, "{:?}", killed.elapsed());
 }
 
@@ -182,7 +173,7 @@ async fn s9_a_page_of_a_proxy_is_told_as_text() {
     let fault =
         json!({"on": "tools/call", "times": 1, "status": 502, "headers": headers, "body": page});
     let (_, answer) = faulty(fault).await;
-    assert_unknown(&answer);
+    answer.assert_outcome_unknown();
     assert!(answer.text().contains("502 Bad Gateway: 502 Bad Gateway nginx"), "{}", answer.raw);
 }
 
@@ -237,7 +228,7 @@ async fn s9_a_redirection_without_end_fails_the_call() {
 #[tokio::test]
 async fn s7_a_connection_closed_without_an_answer_is_an_unknown_outcome() {
     let (_, answer) = faulty(json!({"on": "tools/call", "times": 1, "drop": true})).await;
-    assert_unknown(&answer);
+    answer.assert_outcome_unknown();
 }
 
 #[tokio::test]
@@ -245,7 +236,7 @@ async fn s7_a_success_without_an_answer_is_an_unknown_outcome() {
     for (status, body) in [(200, ""), (202, ""), (200, "fine")] {
         let fault = json!({"on": "tools/call", "times": 1, "status": status, "body": body});
         let (_, answer) = faulty(fault).await;
-        assert_unknown(&answer);
+        answer.assert_outcome_unknown();
     }
 }
 
@@ -268,7 +259,7 @@ async fn c32_headers_that_never_end_fail_the_call_and_take_no_memory() {
             .await;
         let since = Instant::now();
         let answer = peer.call("echo", json!({})).await;
-        assert_unknown(&answer);
+        answer.assert_outcome_unknown();
         assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
     }
     let grown = process::peak_memory(peer.pid()) - before;

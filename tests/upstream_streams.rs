@@ -116,13 +116,7 @@ async fn s9_a_server_that_does_not_know_the_event_has_lost_the_call() {
 
 /// The call failed, its model is told how, and the next call works.
 async fn is_unknown(peer: &Peer, call: &str) {
-    let answer = peer.answer(call).await;
-    assert!(answer.is_error(), "{}", answer.raw);
-    assert!(
-        answer.text().contains("outcome unknown: check before you repeat it"),
-        "{}",
-        answer.raw
-    );
+    peer.answer(call).await.assert_outcome_unknown();
     assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
     let calls = peer.received("tools/call").len() - peer.calls_of("echo").len();
     assert_eq!(calls, peer.calls_of("echo").len(), "no call is repeated");

@@ -7,7 +7,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use support::{Answer, Entry, Peer, Setup, Transport};
+use support::{Entry, Peer, Setup, Transport};
 
 fn remote(transport: Transport, flags: &[&str]) -> Setup {
     Setup::proxied().upstream(transport).flags(flags)
@@ -170,15 +170,6 @@ async fn s9_an_address_on_another_origin_is_refused() {
     assert!(!other.journal().iter().any(Entry::is_http), "no message has leaked");
 }
 
-fn assert_unknown(answer: &Answer) {
-    assert!(answer.is_error(), "{}", answer.raw);
-    assert!(
-        answer.text().contains("outcome unknown: check before you repeat it"),
-        "{}",
-        answer.raw
-    );
-}
-
 /// The one stream is lost, and with it all that was to come on it.
 async fn loses_its_stream(peer: &Peer, lose: impl AsyncFn()) {
     let job = peer.defer("sleep", json!({"ms": 60_000})).await;
@@ -186,9 +177,9 @@ async fn loses_its_stream(peer: &Peer, lose: impl AsyncFn()) {
     peer.arrived("sleep", 2).await;
     let lost = Instant::now();
     lose().await;
-    assert_unknown(&peer.answer(&call).await);
+    peer.answer(&call).await.assert_outcome_unknown();
     let end = peer.finish(job).await;
-    assert_unknown(&end);
+    end.assert_outcome_unknown();
     assert_eq!(end.status(), "failed");
     assert!(lost.elapsed() < Duration::from_secs(3), "{:?}", lost.elapsed());
     assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");

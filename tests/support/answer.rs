@@ -65,6 +65,13 @@ impl Answer {
         path(&self.raw, &["result", "isError"]) == Some("true")
     }
 
+    /// The server may have done the work, and nobody knows (§7).
+    pub fn assert_outcome_unknown(&self) {
+        let said =
+            self.is_error() && self.text().contains("outcome unknown: check before you repeat it");
+        assert!(said, "{}", self.raw);
+    }
+
     /// `structuredContent`; null without one.
     pub fn structured(&self) -> &Value {
         &self.result()["structuredContent"]

@@ -14,7 +14,6 @@ mod calls;
 mod connection;
 mod events;
 mod fake_http;
-mod jobs;
 mod peer;
 mod pump;
 mod raw;
