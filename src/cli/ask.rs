@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::rpc::lines::Line;
+use crate::rpc::heard::Heard;
 use crate::rpc::message::Id;
 use crate::rpc::outbox::Room;
 use crate::rpc::params::{MODERN, modern_meta};
@@ -55,11 +55,15 @@ enum News {
 struct Ears(mpsc::UnboundedSender<News>);
 
 impl Events for Ears {
-    fn message(&self, line: Line, _: From) {
-        let Line::Whole(line) = line else { return };
-        let news = match serde_json::from_slice(&line) {
+    fn message(&self, heard: &Heard, _: From) {
+        let (Heard::Object { text, .. } | Heard::Array { text, .. } | Heard::Junk { text, .. }) =
+            heard
+        else {
+            return;
+        };
+        let news = match serde_json::from_str(text) {
             Ok(message) => News::Message(message),
-            Err(_) => News::Junk(String::from_utf8_lossy(&line).chars().take(200).collect()),
+            Err(_) => News::Junk(text.chars().take(200).collect()),
         };
         let _ = self.0.send(news);
     }

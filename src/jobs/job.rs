@@ -30,6 +30,18 @@ pub enum Outcome {
     Cancelled,
 }
 
+impl Outcome {
+    /// The same in memory of its own: a job must hold no read buffer that is larger than what it
+    /// keeps of it.
+    pub fn copied(self) -> Self {
+        match self {
+            Outcome::Result(raw) => Outcome::Result(Bytes::copy_from_slice(&raw)),
+            Outcome::Error(raw) => Outcome::Error(Bytes::copy_from_slice(&raw)),
+            Outcome::Lost(_) | Outcome::Cancelled => self,
+        }
+    }
+}
+
 /// The words of MCP tasks, and `expired` (CONTRACT §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {

@@ -77,7 +77,7 @@ impl Session {
     pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &From) {
         let elements = elements(text).unwrap_or_default();
         // Log lines may begin with a bracket too, and be JSON.
-        if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| is_message(&e))) {
+        if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| e.is_message())) {
             return warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text));
         }
         if !self.state().client.sends_batches() {
@@ -86,7 +86,7 @@ impl Session {
         }
         for element in elements {
             match Envelope::parse(element) {
-                Ok(envelope) if is_message(&envelope) => {
+                Ok(envelope) if envelope.is_message() => {
                     let part = line.slice_ref(element.as_bytes());
                     self.server_message(&Message::new(&part, element, envelope), from);
                 }
@@ -94,8 +94,4 @@ impl Session {
             }
         }
     }
-}
-
-fn is_message(envelope: &Envelope) -> bool {
-    envelope.version == Some("\"2.0\"") && envelope.kind() != Kind::Unknown
 }

@@ -287,7 +287,7 @@ impl Session {
             self.registry.past_runs.record(&call.tool, call.received.elapsed());
         }
         if let Some(job) = call.job.clone() {
-            let outcome = outcome_of(message);
+            let outcome = outcome_of(message).copied();
             if let Outcome::Result(question) = &outcome
                 && call.asks_for_input(message.envelope.result)
             {
@@ -376,13 +376,12 @@ pub(super) fn at_least(budget: Duration) -> Duration {
     if budget.is_zero() { AT_ONCE } else { budget }
 }
 
-/// What an answer of the server means for a job. The bytes are copied, so that a job holds no
-/// read buffer that is larger than they are.
+/// What an answer of the server means for a job, as a part of the message.
 pub(super) fn outcome_of(message: &Message) -> Outcome {
-    let copy = |raw: &str| Bytes::copy_from_slice(raw.as_bytes());
+    let part = |raw: &str| message.line.slice_ref(raw.as_bytes());
     match (message.envelope.result, message.envelope.error) {
-        (Some(result), _) => Outcome::Result(copy(result)),
-        (None, Some(error)) => Outcome::Error(copy(error)),
+        (Some(result), _) => Outcome::Result(part(result)),
+        (None, Some(error)) => Outcome::Error(part(error)),
         (None, None) => Outcome::Lost("the server's answer has neither result nor error.".into()),
     }
 }

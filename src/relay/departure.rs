@@ -67,7 +67,7 @@ impl Session {
     /// An answer that could not be delivered becomes a finished job (§6).
     fn keep_answer(&self, state: &State, call: &Call, outcome: Outcome) {
         match self.registry.create(self.origin(&state.catalog, call)) {
-            Ok(job) => drop(self.registry.finish(&job, outcome)),
+            Ok(job) => drop(self.registry.finish(&job, outcome.copied())),
             Err(full) => warn!("an answer that its client did not take is lost ({full})"),
         }
     }

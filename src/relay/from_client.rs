@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tracing::{debug, warn};
 
 use crate::downstream::reply::Reply;
-use crate::rpc::lines::{Line, keep};
+use crate::rpc::lines::{Line, keep, with_text};
 use crate::rpc::message::{Envelope, Id, Kind};
 use crate::rpc::params::Params;
 use crate::rpc::splice::{Edits, with_id};
@@ -15,7 +15,7 @@ use crate::upstream::Headers;
 use super::lists::ListKey;
 use super::message::{
     INTERNAL_ERROR, INVALID_REQUEST, Message, error_line, id_at_an_end, is_request, result_line,
-    shown, with_text,
+    shown,
 };
 use super::pending::{Asker, Pending, What, name_token};
 use super::questions::Way;
@@ -26,7 +26,7 @@ impl Session {
     pub fn from_client(self: &Arc<Self>, line: Line, to: &Reply) {
         match line {
             Line::Whole(line) => {
-                with_text(line, |line, text| self.client_line(line, text, to));
+                with_text(&line, |line, text| self.client_line(line, text, to));
             }
             Line::TooLong { head, tail, length } => {
                 warn!(bytes = length, "dropped a message of the client that is above max_message");

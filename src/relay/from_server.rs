@@ -1,9 +1,9 @@
 //! Messages of the server: answers find whoever asked, progress its call, the rest passes.
 
-use bytes::Bytes;
 use tracing::{debug, warn};
 
-use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::heard::Heard;
+use crate::rpc::message::{Id, Kind};
 use crate::rpc::params::Params;
 use crate::rpc::splice::Edits;
 use crate::upstream::From;
@@ -13,18 +13,16 @@ use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
 
 impl Session {
-    pub(super) fn server_line(&self, line: &Bytes, text: &str, from: &From) {
-        if text.starts_with('[') {
-            return self.server_batch(line, text, from);
-        }
-        match Envelope::parse(text) {
-            // Log lines may be JSON too, so the version must be there.
-            Ok(envelope)
-                if envelope.version == Some("\"2.0\"") && envelope.kind() != Kind::Unknown =>
-            {
+    pub(super) fn server_line(&self, heard: &Heard, from: &From) {
+        match *heard {
+            Heard::Object { line, text, envelope } if envelope.is_message() => {
                 self.server_message(&Message { line, text, envelope, status: from.status }, from);
             }
-            _ => warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text)),
+            Heard::Array { line, text } => self.server_batch(line, text, from),
+            Heard::Object { text, .. } | Heard::Junk { text, .. } => {
+                warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text));
+            }
+            Heard::TooLong { head, tail, length } => self.server_too_long(head, tail, length),
         }
     }
 

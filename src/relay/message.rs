@@ -64,18 +64,6 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
-/// replaced (§1.1).
-pub(super) fn with_text(line: Bytes, f: impl FnOnce(&Bytes, &str)) {
-    match from_utf8(&line) {
-        Ok(text) => f(&line, text),
-        Err(_) => {
-            let valid: Bytes = String::from_utf8_lossy(&line).into_owned().into();
-            f(&valid, text_of(&valid));
-        }
-    }
-}
-
 /// The text of a line that was found to be valid, or that we made.
 pub(super) fn text_of(line: &Bytes) -> &str {
     from_utf8(line).unwrap_or_default()

@@ -24,7 +24,7 @@ use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::job::Outcome;
 use crate::jobs::registry::Registry;
-use crate::rpc::lines::Line;
+use crate::rpc::heard::Heard;
 use crate::rpc::message::Id;
 use crate::rpc::outbox::Room;
 use crate::rpc::splice::{Edits, with_id};
@@ -38,7 +38,7 @@ use super::deadlines::{Deadlines, Due};
 use super::departure::Away;
 use super::lanes::Lanes;
 use super::lists::{ListKind, Lists};
-use super::message::{Message, with_text};
+use super::message::Message;
 use super::patience::Patience;
 use super::pending::{Asker, Pendings, Recent};
 use super::questions::Questions;
@@ -292,13 +292,8 @@ impl Session {
 }
 
 impl Events for Session {
-    fn message(&self, line: Line, from: From) {
-        match line {
-            Line::Whole(line) => {
-                with_text(line, |line, text| self.server_line(line, text, &from));
-            }
-            Line::TooLong { head, tail, length } => self.server_too_long(&head, &tail, length),
-        }
+    fn message(&self, heard: &Heard, from: From) {
+        self.server_line(heard, &from);
     }
 
     fn lost(&self, end: &End) {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::pin;
+use std::str::from_utf8;
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
@@ -31,6 +32,18 @@ pub enum Line {
 pub fn one_line(message: &Bytes) -> Bytes {
     let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
     message.iter().map(space).collect()
+}
+
+/// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
+/// replaced (CONTRACT §1.1).
+pub fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
+    match from_utf8(line) {
+        Ok(text) => f(line, text),
+        Err(_) => {
+            let valid: Bytes = String::from_utf8_lossy(line).into_owned().into();
+            f(&valid, from_utf8(&valid).unwrap_or_default())
+        }
+    }
 }
 
 /// Cuts lines out of a byte stream. No byte is scanned twice, and no more than the limit is kept.
@@ -189,25 +202,32 @@ pub async fn each_line<F: Future<Output = ()>>(
 /// Gathers one message that comes in pieces, with a bound on memory.
 pub struct Gathered {
     limit: usize,
+    expected: usize,
     first: Bytes,
     more: BytesMut,
     skipped: Option<Skipped>,
 }
 
 impl Gathered {
-    /// `limit`: the longest message in bytes (`max_message`).
-    pub fn new(limit: usize) -> Self {
-        Gathered { limit, first: Bytes::new(), more: BytesMut::new(), skipped: None }
+    /// `limit`: the longest message in bytes (`max_message`). `expected`: how long the message says
+    /// that it is, 0 where it does not.
+    pub fn new(limit: usize, expected: u64) -> Self {
+        let expected = usize::try_from(expected).map_or(limit, |expected| expected.min(limit));
+        Gathered { limit, expected, first: Bytes::new(), more: BytesMut::new(), skipped: None }
     }
 
-    /// Adds a piece. A message of one piece is not copied.
+    /// Adds a piece. A message of one piece is not copied; a piece that others follow is not held,
+    /// so that the buffer which it is a part of can be used again.
     pub fn add(&mut self, piece: Bytes) {
+        let is_first = self.first.is_empty() && self.more.is_empty();
         if let Some(skipped) = &mut self.skipped {
             skipped.add(&piece);
-        } else if self.first.is_empty() && piece.len() <= self.limit {
+        } else if is_first && (self.expected..=self.limit).contains(&piece.len()) {
             self.first = piece;
         } else {
             if self.more.is_empty() {
+                // Room alone: it takes no memory before it is written to.
+                self.more.reserve(self.expected.max(self.first.len() + piece.len()));
                 self.more.extend_from_slice(&self.first);
             }
             self.more.extend_from_slice(&piece);

@@ -54,6 +54,16 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// Whether it is a message of JSON-RPC 2.0: log lines of a server may be JSON too.
+    pub fn is_message(&self) -> bool {
+        self.is_json_rpc() && self.kind() != Kind::Unknown
+    }
+
+    /// Whether it says so of itself.
+    pub fn is_json_rpc(&self) -> bool {
+        self.version == Some("\"2.0\"")
+    }
+
     /// The id of a request; `None` for any other message.
     pub fn request_id(&self) -> Option<Id> {
         self.id.filter(|_| self.kind() == Kind::Request).and_then(Id::parse)

@@ -4,6 +4,7 @@
 //! everything else borrows from them. Of jobs it knows the names of our members in `_meta`.
 
 pub mod header_names;
+pub mod heard;
 pub mod lines;
 pub mod message;
 pub mod object;

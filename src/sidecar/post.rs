@@ -1,6 +1,5 @@
 //! A POST: its body is read, and told apart by era, request by request (PROTOCOL §1.3).
 
-use std::str::from_utf8;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use crate::downstream::http::body::Body;
 use crate::downstream::http::event_stream::EventStream;
 use crate::downstream::http::exchange::{Event, Reading};
 use crate::relay::message::Message;
+use crate::rpc::lines::with_text;
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::params::Params;
 use crate::upstream::Headers;
@@ -85,15 +85,7 @@ impl Sidecar {
             Ok(body) => body,
             Err(refusal) => return refusal,
         };
-        let asked = match from_utf8(&body) {
-            Ok(text) => self.dispatch(&parts.headers, takes, &body, text),
-            Err(_) => {
-                // Invalid UTF-8 would kill the server's reader; it alone is replaced (§1.1).
-                let valid: Bytes = String::from_utf8_lossy(&body).into_owned().into();
-                let text = from_utf8(&valid).unwrap_or_default();
-                self.dispatch(&parts.headers, takes, &valid, text)
-            }
-        };
+        let asked = with_text(&body, |body, text| self.dispatch(&parts.headers, takes, body, text));
         // A call may wait for long: it must hold neither its headers nor the buffer of its body.
         drop((parts, body, self));
         match asked {

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::logging::Stderr;
+use crate::rpc::heard::Heard;
 use crate::rpc::lines::{Line, Lines, each_line};
 use crate::rpc::outbox::Outbox;
 
@@ -73,7 +74,7 @@ impl Life {
         let to_server = outbox.clone();
         let mut writer = tokio::spawn(async move { to_server.run(pipes.stdin).await });
         let mut reader = tokio::spawn(async move {
-            let on_line = |line| events.message(line, From::default());
+            let on_line = |line| Heard::read(&line, |heard| events.message(heard, From::default()));
             each_line(pipes.stdout, limit, on_line, || events.room()).await;
         });
 

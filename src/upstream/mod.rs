@@ -14,7 +14,7 @@ use std::time::Duration;
 use ::http::{HeaderMap, Response, StatusCode};
 use bytes::Bytes;
 
-use crate::rpc::lines::Line;
+use crate::rpc::heard::Heard;
 use crate::rpc::message::Id;
 use crate::rpc::outbox::{Outbox, Room};
 
@@ -59,8 +59,8 @@ impl Way for Outbox {
 /// What an upstream tells whoever relays its messages. Calls come in the order of the wire, and
 /// never while the caller holds a lock of the supervisor.
 pub trait Events: Send + Sync {
-    /// A message of the server.
-    fn message(&self, line: Line, from: From);
+    /// A line of the server.
+    fn message(&self, heard: &Heard, from: From);
     /// The server is gone; nothing more comes from it.
     fn lost(&self, end: &End);
     /// One request gets no answer; everything else goes on.

@@ -100,7 +100,7 @@ mod tests {
     use tokio::time::Instant;
 
     use crate::config::{Remote, Transport};
-    use crate::rpc::lines::Line;
+    use crate::rpc::heard::Heard;
     use crate::upstream::server::Server;
     use crate::upstream::supervisor::{Delivery, Link};
     use crate::upstream::{End, Events, From, Headers, Loss, Room, Way, http};
@@ -136,7 +136,7 @@ mod tests {
     }
 
     impl Events for Notes {
-        fn message(&self, _: Line, _: From) {}
+        fn message(&self, _: &Heard, _: From) {}
 
         fn lost(&self, end: &End) {
             self.note(format!("lost, during start: {}", end.during_start));

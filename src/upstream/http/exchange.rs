@@ -8,14 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::response::Parts;
 use http::{Response, StatusCode, Uri};
-use memchr::memmem;
 use tokio::time::timeout;
 use tracing::debug;
 
 use crate::rpc::header_names::SESSION_ID;
+use crate::rpc::heard::Heard;
 use crate::rpc::lines::Line;
-use crate::rpc::message::{Envelope, Id, Kind};
-use crate::rpc::object::{Members, elements};
+use crate::rpc::message::{Envelope, Id};
+use crate::rpc::object::Members;
 use crate::rpc::splice::Edits;
 use crate::upstream::{From, Loss};
 
@@ -28,8 +28,6 @@ use super::pool::{Received, Unsent};
 use super::stream::{PATIENCE, REFUSAL, Stream, UNNEEDED};
 use super::{Spoken, two_ways};
 
-/// Messages above this many bytes are not parsed twice.
-const LONG: usize = 64 << 10;
 /// How long a stream may stay open after its answer, so that its connection can be used again.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -222,34 +220,41 @@ impl Exchange {
 
     /// Hands on a body that is the answer; gives it back where it is none.
     fn take_up(&self, line: Line, status: Option<StatusCode>) -> Option<Bytes> {
-        let Line::Whole(bytes) = line else {
-            self.pass(line, status);
-            // Where its id could not be found, the request must not wait for ever.
-            return Some(Bytes::from_static(b"longer than max_message"));
-        };
-        match self.as_answer(&bytes) {
-            Some(answer) => {
-                self.answer(Line::Whole(answer), status);
+        Heard::read(&line, |heard| match heard {
+            _ if self.is_answer(heard) => {
+                self.answer(heard, status);
                 None
             }
-            None => Some(bytes),
-        }
+            Heard::TooLong { .. } => {
+                self.pass(heard, status);
+                // Where its id could not be found, the request must not wait for ever.
+                Some(Bytes::from_static(b"longer than max_message"))
+            }
+            Heard::Object { line, text, envelope } => match self.own_error(text, envelope) {
+                Some(error) => {
+                    Heard::read(&error, |error| self.answer(error, status));
+                    None
+                }
+                None => Some((*line).clone()),
+            },
+            Heard::Array { line, .. } | Heard::Junk { line, .. } => Some((*line).clone()),
+        })
     }
 
-    /// The body as the answer to this request; an error without an id can be about nothing else.
-    fn as_answer(&self, bytes: &Bytes) -> Option<Bytes> {
+    /// An error without an id can be about nothing but this request: with its id.
+    fn own_error(&self, text: &str, envelope: &Envelope) -> Option<Line> {
         let id = self.message.id.as_ref()?;
-        if is_answer(bytes, id) {
-            return Some(bytes.clone());
-        }
-        let text = String::from_utf8_lossy(bytes);
-        let envelope = Envelope::parse(&text).ok()?;
-        if envelope.error.is_none() || envelope.id.is_some_and(|id| id != "null") {
+        let has_id = envelope.id.is_some_and(|id| id != "null");
+        if !envelope.is_json_rpc() || envelope.error.is_none() || has_id {
             return None;
         }
         let mut edits = Edits::new();
-        edits.set_member(&text, &text, "id", &id.to_json());
-        Some(edits.apply(&text).into())
+        edits.set_member(text, text, "id", &id.to_json());
+        Some(Line::Whole(edits.apply(text).into()))
+    }
+
+    fn is_answer(&self, heard: &Heard) -> bool {
+        self.message.id.as_ref().is_some_and(|id| heard.answers(id))
     }
 
     /// Reads the stream of this request, and that which goes on where it was cut, to the answer.
@@ -266,7 +271,7 @@ impl Exchange {
                     }
                     continue;
                 };
-                if self.on_message(data) {
+                if Heard::read(&data, |heard| self.on_message(heard)) {
                     let _ = timeout(LINGER, self.read_rest(&mut stream)).await;
                     return Outcome::Done;
                 }
@@ -290,39 +295,35 @@ impl Exchange {
         while let Some(event) = stream.next().await {
             let is_message = event.is_message();
             if let Some(data) = event.data.filter(|_| is_message) {
-                self.pass(data, None);
+                Heard::read(&data, |heard| self.pass(heard, None));
             }
         }
     }
 
     /// A message on the stream; whether it was the answer.
-    fn on_message(&self, line: Line) -> bool {
-        let Some(id) = &self.message.id else { return false };
-        let is_answer = match &line {
-            Line::Whole(bytes) => is_answer(bytes, id),
-            Line::TooLong { .. } => false,
-        };
+    fn on_message(&self, heard: &Heard) -> bool {
+        let is_answer = self.is_answer(heard);
         if is_answer {
-            self.answer(line, None)
+            self.answer(heard, None)
         } else {
-            self.pass(line, None)
+            self.pass(heard, None)
         }
         is_answer
     }
 
-    fn answer(&self, line: Line, status: Option<StatusCode>) {
+    fn answer(&self, heard: &Heard, status: Option<StatusCode>) {
         if self.message.role == Role::Initialize
-            && let Line::Whole(bytes) = &line
+            && let Heard::Object { envelope, .. } = heard
         {
-            self.link.agreed(self.token, &String::from_utf8_lossy(bytes));
+            self.link.agreed(self.token, envelope);
         }
         self.link.answer_came(self.message.id.as_ref(), self.token);
-        self.pass(line, status);
+        self.pass(heard, status);
         self.link.open_gate(self.token);
     }
 
-    fn pass(&self, line: Line, status: Option<StatusCode>) {
-        self.link.events.message(line, From { request: self.message.id.as_ref(), status });
+    fn pass(&self, heard: &Heard, status: Option<StatusCode>) {
+        self.link.events.message(heard, From { request: self.message.id.as_ref(), status });
     }
 
     fn broken(&self, why: &str) -> String {
@@ -342,22 +343,4 @@ fn error_code(body: &Line) -> Option<i64> {
     let Line::Whole(bytes) = body else { return None };
     let envelope = Envelope::parse(from_utf8(bytes).ok()?).ok()?;
     Members::parse(envelope.error?)?.get("code")?.parse().ok()
-}
-
-/// Whether a message is, or holds, the answer to a request. The relay parses it once more; for a long
-/// one that would take longer than all else, and a long one without a method can be nothing but the
-/// answer that its stream is for.
-fn is_answer(bytes: &Bytes, id: &Id) -> bool {
-    let is_long = bytes.len() > LONG && bytes.starts_with(b"{");
-    (is_long && memmem::find(bytes, b"\"method\"").is_none())
-        || answers(&String::from_utf8_lossy(bytes), id)
-}
-
-/// Whether a text is, or holds, the answer to a request.
-fn answers(text: &str, id: &Id) -> bool {
-    if text.starts_with('[') {
-        return elements(text).is_some_and(|all| all.iter().any(|one| answers(one, id)));
-    }
-    let Ok(envelope) = Envelope::parse(text) else { return false };
-    envelope.kind() == Kind::Response && envelope.id.is_some_and(|raw| id.is_written(raw))
 }

@@ -3,6 +3,7 @@
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
+use hyper::body::Body;
 
 use crate::rpc::lines::{Gathered, Line};
 
@@ -21,7 +22,7 @@ pub fn is_event_stream(response: &Response<Received>) -> bool {
 /// # Errors
 /// A part of a sentence: why there was no end.
 pub async fn gather(mut body: Received, limit: usize) -> Result<Option<Line>, String> {
-    let mut gathered = Gathered::new(limit);
+    let mut gathered = Gathered::new(limit, body.size_hint().lower());
     while let Some(frame) = body.frame().await {
         // Trailers mean nothing in MCP.
         if let Ok(data) = frame.map_err(|error| root(&error))?.into_data() {

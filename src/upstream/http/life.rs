@@ -7,8 +7,8 @@ use http::{Method, Uri};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::rpc::lines::Line;
-use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::heard::Heard;
+use crate::rpc::message::{Id, Kind};
 use crate::upstream::{From, Loss};
 
 use super::link::Link;
@@ -104,23 +104,20 @@ impl Link {
     }
 
     /// A message on the one stream of HTTP+SSE.
-    pub(super) fn heard(&self, line: Line) {
-        let token = match &line {
-            Line::Whole(bytes) => self.note_answer(&String::from_utf8_lossy(bytes)),
-            Line::TooLong { .. } => None,
-        };
-        self.events.message(line, From::default());
+    pub(super) fn heard(&self, heard: &Heard) {
+        let token = self.note_answer(heard);
+        self.events.message(heard, From::default());
         if let Some(token) = token {
             self.open_gate(token);
         }
     }
 
     /// The request that this is the answer to has it.
-    fn note_answer(&self, text: &str) -> Option<Token> {
-        let envelope = Envelope::parse(text).ok()?;
+    fn note_answer(&self, heard: &Heard) -> Option<Token> {
+        let Heard::Object { envelope, .. } = heard else { return None };
         let id = envelope.id.filter(|_| envelope.kind() == Kind::Response).and_then(Id::parse)?;
         let token = self.state().token_of(&id)?;
-        self.agreed(token, text);
+        self.agreed(token, envelope);
         self.answer_came(Some(&id), token);
         Some(token)
     }

@@ -167,9 +167,9 @@ impl Link {
     }
 
     /// The answer to `initialize` names the version.
-    pub(super) fn agreed(&self, token: Token, answer: &str) {
-        let result = Envelope::parse(answer).ok().and_then(|envelope| envelope.result);
-        let version = result.and_then(Members::parse).and_then(|r| r.text("protocolVersion"));
+    pub(super) fn agreed(&self, token: Token, answer: &Envelope) {
+        let version =
+            answer.result.and_then(Members::parse).and_then(|r| r.text("protocolVersion"));
         if let Some(version) = version.and_then(|version| header(&version)) {
             self.state().change_session(token, |session| session.version = Some(version));
         }

@@ -17,7 +17,7 @@ use super::connect::{Connector, IDLE, root};
 use super::outgoing::Outgoing;
 
 /// The head of an answer may take so many bytes, and as many of a long body are read at once.
-const BUFFER: usize = 512 << 10;
+const BUFFER: usize = 128 << 10;
 /// Idle connections that are kept, at the most.
 const KEPT: usize = 1024;
 

@@ -9,6 +9,7 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use tokio::time::timeout;
 
+use crate::rpc::heard::Heard;
 use crate::rpc::lines::Line;
 use crate::upstream::{Headers, Loss};
 
@@ -50,7 +51,7 @@ pub async fn read(link: &Link, mut stream: Stream) -> String {
     while let Some(event) = stream.next().await {
         let is_message = event.is_message();
         if let Some(data) = event.data.filter(|_| is_message) {
-            link.heard(data);
+            Heard::read(&data, |heard| link.heard(heard));
         }
     }
     format!("the stream of the server at {} broke: {}", link.remote.address(), stream.why())
