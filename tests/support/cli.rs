@@ -12,6 +12,7 @@ use super::setup::fake_server;
 pub struct Run {
     home: TempDir,
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 /// What a run left.
@@ -25,7 +26,8 @@ impl Run {
     /// The program with these arguments.
     pub fn new(arguments: &[&str]) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
-        Self { home, arguments: arguments.iter().map(|&text| text.to_owned()).collect() }
+        let arguments = arguments.iter().map(|&text| text.to_owned()).collect();
+        Self { home, arguments, variables: vec![] }
     }
 
     /// `unhurry check` of the fake server with these flags.
@@ -47,6 +49,12 @@ impl Run {
         self.file(".config/unhurry/config.toml", toml)
     }
 
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// A path in the home.
     pub fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
@@ -58,6 +66,7 @@ impl Run {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let home: &Path = self.home.path();
         command.args(&self.arguments).env_clear().env("PATH", path).env("HOME", home);
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         let Output { status, stdout, stderr } =
             command.current_dir(home).output().expect("the program starts");
         let text = |bytes| String::from_utf8(bytes).expect("text in UTF-8");

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{HeaderValue, Uri};
+use http::header::PROXY_AUTHORIZATION;
+use http::{HeaderName, HeaderValue, Uri};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -35,6 +36,8 @@ pub struct Connector(Arc<Inner>);
 
 struct Inner {
     open: Box<dyn Fn(Uri) -> Opening + Send + Sync>,
+    /// what errors begin with: by which proxy
+    by: String,
     /// a connection that was made before there was anything to send
     warm: Mutex<Option<(Stream, Instant)>>,
 }
@@ -45,7 +48,13 @@ pub struct Hop {
     /// it is asked for whole URLs
     pub whole_urls: bool,
     /// `Proxy-Authorization`
-    pub authorization: Option<HeaderValue>,
+    authorization: Option<HeaderValue>,
+}
+
+impl Hop {
+    pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        self.authorization.clone().map(|value| (PROXY_AUTHORIZATION, value)).into_iter()
+    }
 }
 
 impl Connector {
@@ -53,11 +62,13 @@ impl Connector {
     pub fn new(url: &Uri) -> (Self, Hop) {
         let mut hop = Hop::default();
         let is_tls = url.scheme_str() == Some("https");
-        let open = match proxy_of(url) {
+        let proxy = proxy_of(url);
+        let by = proxy.as_ref().map(|(proxy, _)| by(proxy)).unwrap_or_default();
+        let open = match proxy {
             None if is_tls => over_tls(tcp()),
             None => opener(tcp(), None),
             Some((proxy, _)) if !matches!(proxy.scheme_str(), Some("http" | "https")) => {
-                failing("the proxy that the environment names is none of HTTP")
+                failing("there is no way: only HTTP proxies can be used")
             }
             Some((proxy, auth)) if is_tls => tunnel(proxy, auth),
             Some((proxy, auth)) => {
@@ -65,7 +76,7 @@ impl Connector {
                 forward(proxy)
             }
         };
-        (Connector(Arc::new(Inner { open, warm: Mutex::default() })), hop)
+        (Connector(Arc::new(Inner { open, by, warm: Mutex::default() })), hop)
     }
 
     /// Makes a connection.
@@ -73,10 +84,12 @@ impl Connector {
     /// # Errors
     /// One part of a sentence: why there is none.
     pub async fn open(&self, url: &Uri) -> Result<Stream, String> {
-        match timeout(CONNECT, (self.0.open)(url.clone())).await {
-            Ok(opened) => opened.map_err(|error| root(&*error)),
-            Err(_) => Err(format!("no connection within {} s", CONNECT.as_secs())),
-        }
+        let why = match timeout(CONNECT, (self.0.open)(url.clone())).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => root(&*error),
+            Err(_) => format!("no connection within {} s", CONNECT.as_secs()),
+        };
+        Err(format!("{}{why}", self.0.by))
     }
 
     /// Makes a connection and keeps it for the first request.
@@ -115,6 +128,13 @@ fn proxy_of(url: &Uri) -> Option<(Uri, Option<HeaderValue>)> {
     }
     let proxy = Matcher::from_env().intercept(url)?;
     Some((proxy.uri().clone(), proxy.basic_auth().cloned()))
+}
+
+/// The beginning of an error. What else is in the proxy's URL may be a secret.
+fn by(proxy: &Uri) -> String {
+    let host = proxy.host().unwrap_or_default();
+    let port = proxy.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("by the proxy {host}{port}, which the environment names, ")
 }
 
 fn tcp() -> HttpConnector {
@@ -207,6 +227,13 @@ pub fn root(error: &(dyn Error + 'static)) -> String {
         return "it was closed in the middle".to_owned();
     }
     let text = innermost.to_string();
+    // The words of rustls are for its users.
+    if text.ends_with("InvalidContentType") {
+        return "it does not speak TLS; is its URL one of http://?".to_owned();
+    }
+    if text == "tls handshake eof" {
+        return "it hung up in the middle of the TLS handshake".to_owned();
+    }
     // "Connection refused (os error 111)"
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_owned()

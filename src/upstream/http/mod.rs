@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
@@ -38,7 +38,7 @@ use crate::config;
 
 pub use life::Ended;
 
-use connect::{Connector, root};
+use connect::{Connector, Hop, root};
 use outgoing::Outgoing;
 use pool::{Pool, Received, Unsent};
 
@@ -65,8 +65,8 @@ pub struct Remote {
     base: HeaderMap,
     /// what every POST carries
     post_base: HeaderMap,
-    /// requests name whole URLs, since a proxy reads them
-    whole_urls: bool,
+    /// what requests carry for a proxy that reads them
+    hop: Hop,
     pool: Arc<Pool>,
     connector: Connector,
     /// it was there once
@@ -90,12 +90,11 @@ impl Remote {
         base.extend(host_of(&config.url).map(|host| (HOST, host)));
         base.insert(USER_AGENT, AGENT);
         base.extend(config.headers.clone());
-        base.extend(hop.authorization.map(|value| (PROXY_AUTHORIZATION, value)));
+        base.extend(hop.headers());
         let mut post_base = base.clone();
         post_base.insert(CONTENT_TYPE, JSON);
         post_base.insert(ACCEPT, EITHER);
         let pool = Pool::new(connector.clone(), config.url.clone());
-        let whole_urls = hop.whole_urls;
         let (origin, address) = (config.url.clone(), config.address());
         let met = AtomicBool::new(false);
         let transport = match config.transport {
@@ -109,7 +108,7 @@ impl Remote {
             address,
             base,
             post_base,
-            whole_urls,
+            hop,
             pool,
             connector,
             met,
@@ -180,6 +179,7 @@ impl Remote {
         let url = Uri::from_parts(parts).map_err(|_| "no path of a URL".to_owned())?;
         let mut headers = HeaderMap::from_iter([(USER_AGENT, AGENT)]);
         headers.extend(host_of(self.url()).map(|host| (HOST, host)));
+        headers.extend(self.hop.headers());
         let getting = async {
             let response = self.send(Method::GET, &url, headers, Outgoing::default()).await;
             let response =
@@ -238,7 +238,7 @@ impl Remote {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = match url.path_and_query() {
-            Some(path) if !self.whole_urls => path.clone().into(),
+            Some(path) if !self.hop.whole_urls => path.clone().into(),
             _ => url.clone(),
         };
         *request.headers_mut() = headers;

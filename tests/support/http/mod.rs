@@ -18,6 +18,8 @@ mod peer;
 mod pump;
 mod raw;
 mod response;
+mod tls_front;
+mod web_proxy;
 
 pub use events::Event;
 pub use fake_http::{FakeHttp, Transport, header_tools};
@@ -26,3 +28,5 @@ pub use pump::url_in;
 pub(super) use pump::{Listening, pump};
 pub use raw::Raw;
 pub use response::Response;
+pub use tls_front::TlsFront;
+pub use web_proxy::WebProxy;

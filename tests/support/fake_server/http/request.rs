@@ -23,6 +23,10 @@ impl HttpRequest {
         let line = read_line(input)?;
         let mut words = line.split(' ');
         let (method, target) = (words.next()?.to_owned(), words.next()?);
+        // A proxy writes whole URLs.
+        let target = target
+            .strip_prefix("http://")
+            .map_or(target, |url| url.find('/').map_or("/", |at| &url[at..]));
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let headers = read_headers(input)?;
         let length = headers.get("content-length").and_then(|length| length.parse().ok());
