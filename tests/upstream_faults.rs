@@ -233,7 +233,16 @@ async fn s7_a_connection_closed_without_an_answer_is_an_unknown_outcome() {
 
 #[tokio::test]
 async fn s7_a_success_without_an_answer_is_an_unknown_outcome() {
-    for (status, body) in [(200, ""), (202, ""), (200, "fine")] {
+    let long = "x".repeat(100_000);
+    for (status, body) in [
+        (200, ""),
+        (202, ""),
+        (200, "fine"),
+        (200, r#"{"result":{"content":[]},"id":3}"#),
+        (200, r#"{"jsonrpc":"2.0","result":{"content":[]},"id":"another"}"#),
+        (200, &*format!(r#"{{"error":"{long}"}}"#)),
+        (200, &*format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"content":"{long}"#)),
+    ] {
         let fault = json!({"on": "tools/call", "times": 1, "status": status, "body": body});
         let (_, answer) = faulty(fault).await;
         answer.assert_outcome_unknown();
