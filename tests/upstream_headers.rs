@@ -235,6 +235,37 @@ async fn s1_1_param_headers_of_an_http_client_are_passed_on() {
     assert_eq!(refusal.answer().await.error_code(), -32020);
 }
 
+/// A server that has changed its tools meanwhile refuses the headers that we know of.
+#[tokio::test]
+async fn s1_1_a_refusal_of_made_headers_reads_the_list_again_and_sends_the_call_once_more() {
+    let setup = stdio(&["--tools", "tools.json"]);
+    let list =
+        |header: &str| std::fs::read_to_string(header_tools()).unwrap().replace("Count", header);
+    std::fs::write(setup.path("tools.json"), list("Count")).unwrap();
+    let peer = modern(setup);
+    assert_eq!(peer.call("mirrored", args()).await.text(), "größe");
+    std::fs::write(peer.path("tools.json"), list("Number")).unwrap();
+    peer.upstream().restart();
+    let (lists, calls) = (peer.told("tools/list"), peer.calls_of("mirrored").len());
+    assert_eq!(peer.call("mirrored", args()).await.text(), "größe");
+    let sent = peer.calls_of("mirrored").split_off(calls);
+    assert_eq!(sent.len(), 2, "the one that was refused, and the one with the new header");
+    assert_eq!(sent[1].header("mcp-param-number"), Some("-3"));
+    assert_eq!(sent[1].header("mcp-param-count"), None);
+    assert_eq!(peer.told("tools/list"), lists + 1);
+}
+
+#[tokio::test]
+async fn s1_1_a_server_that_refuses_again_is_believed() {
+    let peer = modern(stdio(&["--tools", header_tools()]));
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32020, "message": "no"}});
+    let fault = json!({"on": "tools/call", "status": 400, "body": error.to_string()});
+    peer.upstream().fault(fault).await;
+    let refused = peer.call("mirrored", args()).await;
+    assert_eq!(refused.error_code(), -32020);
+    assert_eq!(peer.calls_of("mirrored").len(), 2);
+}
+
 async fn names_of_tools(peer: &Peer) -> Vec<String> {
     let list = peer.ask("tools/list", json!({})).await;
     let tools = list.result()["tools"].as_array().expect("tools").clone();

@@ -280,9 +280,15 @@ impl Session {
         &self,
         state: &mut State,
         call: Call,
-        asker: Option<Asker>,
+        mut asker: Option<Asker>,
         message: &Message,
     ) {
+        if self.missed_headers(&call, message)
+            && let Some(asker) = asker.take_if(|asker| !asker.refused)
+        {
+            self.call_closed(state, &call);
+            return self.call_again(state, &call, asker);
+        }
         if message.envelope.result.is_some() {
             self.registry.past_runs.record(&call.tool, call.received.elapsed());
         }

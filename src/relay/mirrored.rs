@@ -6,9 +6,12 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use crate::downstream::channel::Channel;
+use crate::rpc::object::Members;
 use crate::rpc::params::Params;
 
+use super::call::Call;
 use super::client::Client;
+use super::message::{HEADER_MISMATCH, Message, request_line, text_of};
 use super::pending::Asker;
 use super::session::{Session, State};
 
@@ -26,6 +29,25 @@ impl Session {
     /// Whether a call can only go on once the server's tools are known.
     pub(super) fn needs_catalog(&self, client: &Client) -> bool {
         client.is_modern() && (self.makes_param_headers() || self.checks_param_headers())
+    }
+
+    /// Whether the server refuses a call for headers that we made: what is known of its tools is out
+    /// of date.
+    pub(super) fn missed_headers(&self, call: &Call, message: &Message) -> bool {
+        let code = || Members::parse(message.envelope.error?)?.get("code")?.parse().ok();
+        self.makes_param_headers() && call.client.is_modern() && code() == Some(HEADER_MISMATCH)
+    }
+
+    /// Reads the list again, and sends the call once more, with the headers that the server wants
+    /// now. It has not looked at the call itself.
+    pub(super) fn call_again(&self, state: &mut State, call: &Call, asker: Asker) {
+        let line = request_line(&asker.key, "tools/call", Some(text_of(&call.params)));
+        let asker = Asker { headers: None, refused: true, ..asker };
+        let reading = state.catalog.is_reading();
+        state.catalog.hold_call(asker, line);
+        if !reading {
+            self.read_catalog(state);
+        }
     }
 
     /// Makes or checks the headers of a call.

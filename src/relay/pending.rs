@@ -37,12 +37,15 @@ pub struct Asker {
     pub headers: Headers,
     /// when it arrived, from which its budget counts
     pub received: Instant,
+    /// the server has refused its headers once
+    pub refused: bool,
 }
 
 impl Asker {
     /// Somebody who asks now. `id`: as they wrote it, raw JSON.
     pub fn new(key: Id, id: &str, reply: Reply, headers: Headers) -> Self {
-        Asker { key, id: id.into(), reply, headers, received: Instant::now() }
+        let received = Instant::now();
+        Asker { key, id: id.into(), reply, headers, received, refused: false }
     }
 }
 
