@@ -79,6 +79,24 @@ async fn s10_the_body_and_kind_of_a_refusal_reach_an_http_client() {
     assert_eq!(client.call("echo", json!({"text": "hi"})).await.text(), "hi");
 }
 
+/// After 10 s of silence the status has left; and who takes no JSON is refused all the same.
+#[tokio::test]
+async fn s10_a_refusal_that_comes_too_late_for_a_status_is_an_error_on_the_stream() {
+    let peer = forwarding(&[]);
+    let client = client(&peer, "good").await;
+    client.initialize().await;
+    let refusal = |delay: u32| json!({"on": "tools/call", "times": 1, "status": 401, "delay_ms": delay, "body": "<no>"});
+    peer.upstream().fault(refusal(10_500)).await;
+    let mut late = client.start("echo", json!({})).await;
+    assert_eq!((late.status, late.header("content-type")), (200, "text/event-stream"));
+    let answer = late.answer().await;
+    assert!(answer.is_error() && answer.text().contains("HTTP 401"), "{}", answer.raw);
+    peer.upstream().fault(refusal(0)).await;
+    let call = client.request("tools/call", json!({"name": "echo"}));
+    let mut refused = client.post_but(&call, "accept", Some("text/event-stream")).await;
+    assert_eq!((refused.status, &*refused.text().await), (401, "<no>"));
+}
+
 #[tokio::test]
 async fn s10_the_document_about_the_resource_reaches_an_http_client() {
     let peer = forwarding(&["--token", "good"]);

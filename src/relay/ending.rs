@@ -129,8 +129,8 @@ impl Session {
         if let Some(refusal) = loss.refusal
             && self.config.forwards_authorization()
             && let Some(exchange) = pending.asker.as_ref().and_then(|a| a.reply.exchange())
+            && exchange.refuse(refusal)
         {
-            exchange.refuse(refusal);
             pending.asker = None;
         }
         self.lost_request(&mut state, pending, &loss.cause, loss.reached);

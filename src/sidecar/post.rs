@@ -148,7 +148,7 @@ async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
             false
         }
     };
-    if !reading.is_plain() || !takes.json {
+    if reading.streams(takes.json) {
         return events(Body::Events(Box::new(EventStream::new(reading, silent))));
     }
     let modern = reading.exchange().terms.modern;

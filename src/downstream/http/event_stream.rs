@@ -89,9 +89,9 @@ impl EventStream {
                 let id = exchange.log(message);
                 chunks_of(&mut self.chunks, id.as_deref(), message);
             }
-            Event::Refusal(refusal) => chunks_of(&mut self.chunks, None, refusal.body()),
             Event::Prime(retry) => self.chunks.push_back(priming(exchange.last_id(), *retry)),
-            Event::Pause => {}
+            // It has a status of its own, so it never comes on a stream.
+            Event::Refusal(_) | Event::Pause => {}
         }
     }
 }

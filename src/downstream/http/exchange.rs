@@ -81,6 +81,8 @@ struct Flow {
     queued: usize,
     /// nothing more is taken
     ended: bool,
+    /// it is a stream of events by now
+    streams: bool,
     /// the client knows where the stream can be resumed
     primed: bool,
     /// the reader, by number; 0: nobody reads
@@ -149,13 +151,16 @@ impl Exchange {
         flow.reader != 0
     }
 
-    /// Passes on what the server answered in place of a message.
-    pub fn refuse(&self, refusal: Response<Bytes>) {
+    /// Passes on what the server answered in place of a message. `false`: that is too late, since
+    /// the status has left, or is about to.
+    pub fn refuse(&self, refusal: Response<Bytes>) -> bool {
         let mut flow = self.flow();
-        if !flow.ended {
+        let may = !flow.ended && !flow.streams && flow.queue.is_empty();
+        if may {
             flow.push(Event::Refusal(Box::new(refusal)));
             flow.ended = true;
         }
+        may
     }
 
     /// The server may close the stream before the answer (2025-11-25), so the client is told where
@@ -323,11 +328,17 @@ impl Reading {
         flow.ended && flow.queue.is_empty()
     }
 
-    /// Whether only the answer is left, or nothing.
-    pub fn is_plain(&self) -> bool {
-        let flow = self.exchange.flow();
-        let ahead = matches!(flow.queue.front(), Some(Event::Message(_) | Event::Prime(_)));
-        flow.ended && !ahead
+    /// Whether a stream is needed; from then on it is one. `takes_json`: an answer alone needs none.
+    pub fn streams(&self, takes_json: bool) -> bool {
+        let mut flow = self.exchange.flow();
+        let is_plain = flow.ended
+            && match flow.queue.front() {
+                Some(Event::Message(_) | Event::Prime(_)) => false,
+                Some(Event::Refusal(_)) => true,
+                Some(Event::Answer(..) | Event::Pause) | None => takes_json,
+            };
+        flow.streams |= !is_plain;
+        !is_plain
     }
 }
 
