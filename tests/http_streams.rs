@@ -108,6 +108,23 @@ async fn s6_2_the_standing_stream_gets_what_belongs_to_no_call_once() {
     assert!(nothing.await.is_err(), "another session's stream");
 }
 
+/// A child does not say what belongs to a call; what can belong to none goes past the one that is open.
+#[tokio::test]
+async fn s6_2_news_of_a_child_come_on_the_standing_stream_though_a_call_is_open() {
+    let peer = Peer::serve("", &[]);
+    let client = peer.legacy().await;
+    let mut standing = client.get_stream().await;
+    let updated = "notifications/resources/updated";
+    let log = "notifications/message";
+    let steps = json!([{"send": note(CHANGED)}, {"send": note(updated)}, {"send": note(log)},
+        {"result": r#"{"content":[{"type":"text","text":"done"}]}"#}]);
+    let mut call = client.start("script", json!({"steps": steps})).await;
+    assert_eq!(call.answer().await.text(), "done");
+    assert_eq!(call.seen.len(), 2, "the log line and the answer: {:?}", call.seen);
+    standing.until_method(CHANGED).await;
+    standing.until_method(updated).await;
+}
+
 #[tokio::test]
 async fn s6_2_what_comes_while_nobody_listens_waits_for_the_standing_stream() {
     let peer = Peer::serve("", &[]);

@@ -24,8 +24,19 @@ impl Channel {
     pub fn notify(&self, message: &Bytes) -> bool {
         match self {
             Channel::Line(outbox) => outbox.push(message),
-            Channel::Streams(streams) => streams.notify(message),
+            Channel::Streams(streams) => {
+                streams.notify(message);
+                true
+            }
             Channel::Nowhere => false,
+        }
+    }
+
+    /// Sends a notification that belongs to no request, such as that a list has changed.
+    pub fn announce(&self, message: &Bytes) {
+        match self {
+            Channel::Streams(streams) => streams.announce(message),
+            _ => drop(self.notify(message)),
         }
     }
 

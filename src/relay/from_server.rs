@@ -175,7 +175,10 @@ impl Session {
         let id = subscription.and_then(Id::parse);
         let pending = id.as_ref().and_then(|id| state.pending.get_mut(id));
         let Some(Pending { what: What::Listen { acknowledged, .. }, asker, .. }) = pending else {
-            self.to_client(&state, from.request, message.line, false);
+            match from.request {
+                None if is_news(method) => self.client.announce(message.line),
+                request => drop(self.to_client(&state, request, message.line, false)),
+            }
             return;
         };
         if acknowledges && std::mem::replace(acknowledged, true) {
@@ -199,4 +202,9 @@ impl Session {
         }
         self.answer_edited(&asker, message, edits);
     }
+}
+
+/// Whether a notification can belong to no request.
+fn is_news(method: &str) -> bool {
+    method.ends_with("/list_changed") || method == "notifications/resources/updated"
 }

@@ -165,7 +165,7 @@ impl Session {
     /// Tells the client to ask for a list again.
     pub(super) fn tell_changed(&self, kind: ListKind) {
         let line = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, kind.changed());
-        self.client.notify(&line.into());
+        self.client.announce(&line.into());
     }
 }
 

@@ -121,16 +121,22 @@ impl Streams {
     }
 
     /// Sends a notification; one that nobody reads now waits for the standing stream.
-    pub fn notify(&self, message: &Bytes) -> bool {
-        if !self.deliver(message) {
+    pub fn notify(&self, message: &Bytes) {
+        if !self.deliver(message, self.guess) {
             self.standing.keep(message);
         }
-        true
+    }
+
+    /// The same with one that belongs to no request.
+    pub fn announce(&self, message: &Bytes) {
+        if !self.deliver(message, false) {
+            self.standing.keep(message);
+        }
     }
 
     /// Sends a request. `false`: the client has nothing on which it could be asked.
     pub fn ask(&self, message: &Bytes) -> bool {
-        if self.deliver(message) {
+        if self.deliver(message, self.guess) {
             return true;
         }
         let stands = self.state().stands;
@@ -141,10 +147,10 @@ impl Streams {
         stands
     }
 
-    fn deliver(&self, message: &Bytes) -> bool {
+    fn deliver(&self, message: &Bytes, guess: bool) -> bool {
         // Newest first: of several calls that one is the likeliest to be at work.
         let open: Vec<_> = self.state().open.values().rev().cloned().collect();
-        let first_guess = self.guess && open.len() == 1;
+        let first_guess = guess && open.len() == 1;
         (first_guess && open[0].push(message))
             || self.standing.push(message)
             || open.iter().any(|exchange| exchange.push(message))
