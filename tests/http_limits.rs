@@ -190,12 +190,12 @@ async fn s3_sessions_over_max_sessions_are_refused_until_one_ends() {
     let refused = refusal(&modern, "tools/list", json!({})).await;
     assert!(refused["error"]["message"].to_string().contains(words), "{refused}");
     first.delete().await;
-    peer.until_running(0).await;
-    second.initialize().await;
+    second.admitted().await;
     still_serves(&second).await;
     second.delete().await;
-    peer.until_running(0).await;
-    assert_eq!(modern.open("tools/list", json!({})).await.status, 200);
+    let listed = || async { modern.open("tools/list", json!({})).await.status == 200 };
+    assert!(eventually(|| async { listed().await.then_some(()) }).await.is_some());
+    assert_eq!(peer.started().len(), 3, "one for each session");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use super::connection;
 use super::response::Response;
 use crate::support::json::{member, path, string};
 use crate::support::session::{modern_meta, with_meta};
-use crate::support::{Answer, DEADLINE, Line, call_params};
+use crate::support::{Answer, DEADLINE, Line, call_params, eventually};
 
 /// A client of one endpoint. Every request has a connection of its own, which a dropped `Response` or
 /// future closes.
@@ -200,9 +200,21 @@ impl HttpPeer {
 
     /// Opens a session under this client name, client version and protocol version.
     pub async fn initialize_as(&self, name: &str, version: &str, protocol: &str) -> Answer {
-        let info = json!({"name": name, "version": version});
-        let params = json!({"protocolVersion": protocol, "capabilities": {"elicitation": {}}, "clientInfo": info});
-        let mut response = self.open("initialize", params).await;
+        let response = self.open("initialize", hello(name, version, protocol)).await;
+        self.initialized(response).await
+    }
+
+    /// Opens a session as soon as there is room for one.
+    pub async fn admitted(&self) {
+        let opened = eventually(|| async {
+            let response = self.open("initialize", hello("test-client", "1.0.0", "2025-11-25"));
+            Some(response.await).filter(|response| response.status == 200)
+        });
+        self.initialized(opened.await.expect("there is room at last")).await;
+    }
+
+    /// Takes up the session that a response opens.
+    async fn initialized(&self, mut response: Response) -> Answer {
         let answer = response.answer().await;
         self.learn(&response, &answer);
         self.notify("notifications/initialized", json!({})).await;
@@ -290,4 +302,10 @@ fn list<'a>(
 ) -> Vec<(&'a str, &'a str)> {
     let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
     headers.chain(more.iter().copied()).collect()
+}
+
+/// The params of an `initialize`.
+fn hello(name: &str, version: &str, protocol: &str) -> Value {
+    let info = json!({"name": name, "version": version});
+    json!({"protocolVersion": protocol, "capabilities": {"elicitation": {}}, "clientInfo": info})
 }
