@@ -6,7 +6,6 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use crate::downstream::channel::Channel;
-use crate::rpc::object::Members;
 use crate::rpc::params::Params;
 
 use super::call::Call;
@@ -34,8 +33,9 @@ impl Session {
     /// Whether the server refuses a call for headers that we made: what is known of its tools is out
     /// of date.
     pub(super) fn missed_headers(&self, call: &Call, message: &Message) -> bool {
-        let code = || Members::parse(message.envelope.error?)?.get("code")?.parse().ok();
-        self.makes_param_headers() && call.client.is_modern() && code() == Some(HEADER_MISMATCH)
+        message.envelope.error_code() == Some(HEADER_MISMATCH.into())
+            && call.client.is_modern()
+            && self.makes_param_headers()
     }
 
     /// Reads the list again, and sends the call once more, with the headers that the server wants

@@ -31,6 +31,7 @@ impl Heard<'_> {
     }
 
     fn of<'a>(line: &'a Bytes, text: &'a str) -> Heard<'a> {
+        let text = text.trim_ascii();
         if text.starts_with('[') {
             return Heard::Array { line, text };
         }
@@ -72,6 +73,7 @@ mod tests {
         assert!(answers(
             r#"[{"jsonrpc":"2.0","id":2,"result":{}},{"jsonrpc":"2.0","id":1,"error":{}}]"#
         ));
+        assert!(answers(" [{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}]\n"));
         assert!(!answers(r#"{"jsonrpc":"2.0","id":"1","result":{}}"#));
         assert!(!answers(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#));
         assert!(!answers(r#"{"id":1,"result":{}}"#), "no JSON-RPC");

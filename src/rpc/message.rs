@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::object::Members;
+
 /// What is known of a message without looking into it. Every field is the raw JSON text of the
 /// member; of a key that stands twice, the last one counts, as in most JSON readers.
 #[derive(Debug, Default, Clone, Copy)]
@@ -67,6 +69,11 @@ impl<'a> Envelope<'a> {
     /// The id of a request; `None` for any other message.
     pub fn request_id(&self) -> Option<Id> {
         self.id.filter(|_| self.kind() == Kind::Request).and_then(Id::parse)
+    }
+
+    /// The code of an error; `None` for anything else.
+    pub fn error_code(&self) -> Option<i64> {
+        Members::parse(self.error?)?.get("code")?.parse().ok()
     }
 
     /// The method's name; empty where there is none or where it is not a string.

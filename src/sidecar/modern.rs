@@ -11,7 +11,6 @@ use crate::relay::message::Message;
 use crate::relay::pending::Asker;
 use crate::rpc::header_names::{METHOD, NAME, PROTOCOL_VERSION, named_member};
 use crate::rpc::message::{Envelope, Id, Kind, quoted};
-use crate::rpc::object::Members;
 use crate::rpc::param_headers::decode;
 use crate::rpc::params::{MODERN, Params};
 
@@ -37,8 +36,7 @@ pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
 pub fn status_of(answer: &Bytes) -> StatusCode {
     let code = || {
         let text = std::str::from_utf8(answer).ok()?;
-        let error = Envelope::parse(text).ok()?.error?;
-        Members::parse(error)?.get("code")?.parse::<i64>().ok()
+        Envelope::parse(text).ok()?.error_code()
     };
     match (answer.len() < ERROR).then(code).flatten() {
         Some(-32601) => StatusCode::NOT_FOUND,

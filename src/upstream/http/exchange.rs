@@ -15,7 +15,6 @@ use crate::rpc::header_names::SESSION_ID;
 use crate::rpc::heard::Heard;
 use crate::rpc::lines::Line;
 use crate::rpc::message::{Envelope, Id};
-use crate::rpc::object::Members;
 use crate::rpc::splice::Edits;
 use crate::upstream::{From, Loss};
 
@@ -341,6 +340,5 @@ async fn read_refusal(response: Response<Received>, limit: usize) -> (Parts, Opt
 /// The code of a JSON-RPC error.
 fn error_code(body: &Line) -> Option<i64> {
     let Line::Whole(bytes) = body else { return None };
-    let envelope = Envelope::parse(from_utf8(bytes).ok()?).ok()?;
-    Members::parse(envelope.error?)?.get("code")?.parse().ok()
+    Envelope::parse(from_utf8(bytes).ok()?).ok()?.error_code()
 }
