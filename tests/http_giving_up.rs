@@ -37,11 +37,10 @@ fn cancels(peer: &Peer) -> usize {
 async fn c24_a_job_is_found_on_a_new_connection_of_a_new_session() {
     let peer = Peer::serve("", &[]);
     leave(&peer, &peer.legacy_as("a").await, "go").await;
-    peer.create("go");
-    peer.ended("wait_file", 1).await;
     let later = peer.legacy_as("a").await;
     let job = later.until_jobs(1).await;
     assert_eq!(job["tool"], "wait_file");
+    peer.create("go");
     let result = later.result_of(job["job_id"].as_str().expect("an id")).await;
     assert_eq!((result.text(), result.status()), ("go", "completed"));
     assert_eq!((cancels(&peer), peer.calls_of("wait_file").len()), (0, 1));
