@@ -1,4 +1,4 @@
-//! Whatever server, client, model or user send that makes no sense (CONTRACT §2, §3, §5.1, §9): an error
+//! Whatever server, client, model or user send that makes no sense (contract §2, §3, §5.1, §9): an error
 //! that says what is wrong, and once the session stands, no end of it.
 #![forbid(unsafe_code)]
 

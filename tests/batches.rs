@@ -1,4 +1,4 @@
-//! JSON-RPC batches: understood under 2025-03-26, untouched under any other revision (CONTRACT §1.1).
+//! JSON-RPC batches: understood under 2025-03-26, untouched under any other revision (contract §1.1).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Which budget holds (CONTRACT §3), as the caller sees it.
+//! Which budget holds (contract §3), as the caller sees it.
 #![forbid(unsafe_code)]
 
 mod support;

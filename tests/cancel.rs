@@ -1,4 +1,4 @@
-//! Clients that give up, and users who change their minds (CONTRACT §6).
+//! Clients that give up, and users who change their minds (contract §6).
 #![forbid(unsafe_code)]
 
 mod support;

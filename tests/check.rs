@@ -1,4 +1,4 @@
-//! `unhurry check`: its report, its warnings, its exit codes (CONTRACT §2).
+//! `unhurry check`: its report, its warnings, its exit codes (contract §2).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! `unhurry check URL`: the same report for a server over HTTP (CONTRACT §2).
+//! `unhurry check URL`: the same report for a server over HTTP (contract §2).
 #![forbid(unsafe_code)]
 
 mod support;

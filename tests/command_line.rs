@@ -1,4 +1,4 @@
-//! The command line: usage errors and `unhurry demo` (CONTRACT §2).
+//! The command line: usage errors and `unhurry demo` (contract §2).
 #![forbid(unsafe_code)]
 
 mod support;

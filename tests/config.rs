@@ -1,4 +1,4 @@
-//! The configuration: CONTRACT §2 (layers, which file) and §3 (keys, values, errors).
+//! The configuration: contract §2 (layers, which file) and §3 (keys, values, errors).
 //!
 //! Each file in `config/valid` must load; each in `config/invalid` must be refused with the text
 //! beside it.

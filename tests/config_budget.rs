@@ -1,4 +1,4 @@
-//! CONTRACT §3: which section holds for a tool or a client, and "Which budget holds".
+//! contract §3: which section holds for a tool or a client, and "Which budget holds".
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! CONTRACT §3: `config.example.toml` and `docs/configuration.md` have every key, with its default.
+//! contract §3: `config.example.toml` and `docs/configuration.md` have every key, with its default.
 
 use std::fs;
 use std::path::{Path, PathBuf};

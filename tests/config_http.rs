@@ -1,4 +1,4 @@
-//! CONTRACT §2, §3 and §10: servers by URL, and `[server]`.
+//! contract §2, §3 and §10: servers by URL, and `[server]`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A server that dies (CONTRACT §7, §9; C05, C19, C20, C39, C80): what waits for it is told, nothing is
+//! A server that dies (contract §7, §9; C05, C19, C20, C39, C80): what waits for it is told, nothing is
 //! asked twice, and the next call finds a new one.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Equal calls: when one waits for the other, and when both run (CONTRACT §7).
+//! Equal calls: when one waits for the other, and when both run (contract §7).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Eras are mirrored, never translated (CONTRACT §1.2).
+//! Eras are mirrored, never translated (contract §1.2).
 #![forbid(unsafe_code)]
 
 mod support;

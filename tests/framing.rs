@@ -1,4 +1,4 @@
-//! What stands between messages, and what breaks them (CONTRACT §9; C29, C31, C32, C33, C71, C73).
+//! What stands between messages, and what breaks them (contract §9; C29, C31, C32, C33, C71, C73).
 #![forbid(unsafe_code)]
 
 mod support;

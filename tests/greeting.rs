@@ -1,4 +1,4 @@
-//! What a server says of itself, and the one paragraph that is added to it (CONTRACT §1.1.3).
+//! What a server says of itself, and the one paragraph that is added to it (contract §1.1.3).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! CONTRACT §4: a call past its budget is answered with a handle.
+//! contract §4: a call past its budget is answered with a handle.
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Handles and `job_get` in every era of MCP (CONTRACT §1.2, §4.2).
+//! Handles and `job_get` in every era of MCP (contract §1.2, §4.2).
 #![forbid(unsafe_code)]
 
 mod support;

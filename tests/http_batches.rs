@@ -1,4 +1,4 @@
-//! Arrays of messages over HTTP, which 2025-03-26 alone allows (CONTRACT §1.1).
+//! Arrays of messages over HTTP, which 2025-03-26 alone allows (contract §1.1).
 #![forbid(unsafe_code)]
 
 mod support;

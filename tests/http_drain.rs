@@ -1,4 +1,4 @@
-//! The end of the sidecar (CONTRACT §9): what runs goes on for `drain_timeout`, then whoever waits is
+//! The end of the sidecar (contract §9): what runs goes on for `drain_timeout`, then whoever waits is
 //! told, and no process remains.
 #![forbid(unsafe_code)]
 

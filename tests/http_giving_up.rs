@@ -1,4 +1,4 @@
-//! Clients that give up over HTTP (CONTRACT §6, §4.3, C21, C24).
+//! Clients that give up over HTTP (contract §6, §4.3, C21, C24).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Who is let in at all: `Host`, `Origin`, the sidecar's token (CONTRACT §10).
+//! Who is let in at all: `Host`, `Origin`, the sidecar's token (contract §10).
 #![forbid(unsafe_code)]
 
 mod support;

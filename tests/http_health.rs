@@ -1,4 +1,4 @@
-//! `/healthz` and `/readyz`, and a sidecar without its server (CONTRACT §2).
+//! `/healthz` and `/readyz`, and a sidecar without its server (contract §2).
 #![forbid(unsafe_code)]
 
 mod support;

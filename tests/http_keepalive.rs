@@ -1,4 +1,4 @@
-//! Silence over HTTP (CONTRACT §9, C44): no intermediary cuts a request that waits, and a client that
+//! Silence over HTTP (contract §9, C44): no intermediary cuts a request that waits, and a client that
 //! takes no stream gets none. The tests wait as long as the contract does, all at once.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Clients of the sidecar that want too much (CONTRACT §3, §9, and "bounded memory everywhere").
+//! Clients of the sidecar that want too much (contract §3, §9, and "bounded memory everywhere").
 #![forbid(unsafe_code)]
 
 mod support;

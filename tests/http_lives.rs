@@ -1,4 +1,4 @@
-//! The lives of sessions and of their children (CONTRACT §3, §9, and the issue of the sidecar).
+//! The lives of sessions and of their children (contract §3, §9, and the issue of the sidecar).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! 2026-07-28 on the sidecar's endpoint: what a request must say, and the status of what it is
-//! answered with (PROTOCOL §6.3).
+//! answered with (protocol §6.3).
 #![forbid(unsafe_code)]
 
 mod support;

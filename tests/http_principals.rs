@@ -1,4 +1,4 @@
-//! Who may see a job over HTTP (CONTRACT §10, §4.4, §7, C07, C66).
+//! Who may see a job over HTTP (contract §10, §4.4, §7, C07, C66).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Clients over HTTP that hang up and come back, and calls that stand in line meanwhile (CONTRACT §6):
+//! Clients over HTTP that hang up and come back, and calls that stand in line meanwhile (contract §6):
 //! a stream is resumed where it was cut, and its answer comes on it.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! Sessions of legacy clients over HTTP, and what no session is needed to be refused for
-//! (PROTOCOL §6.2, CONTRACT §9, C43).
+//! (protocol §6.2, contract §9, C43).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! Modern clients of one principal share a child: each gets what is its own, and nothing else
-//! (PROTOCOL §6.3, §9, CONTRACT §10).
+//! (protocol §6.3, §9, contract §10).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! What goes back to a legacy client, and on which stream (PROTOCOL §6.2, CONTRACT §1.1, C47).
+//! What goes back to a legacy client, and on which stream (protocol §6.2, contract §1.1, C47).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Cases in which a server over HTTP, behind the sidecar, differs from a child (CASES).
+//! Cases in which a server over HTTP, behind the sidecar, differs from a child (docs/cases.md).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Tokens of clients over HTTP: who is let in, who they are, and what is logged of them (CONTRACT §3, §10).
+//! Tokens of clients over HTTP: who is let in, who they are, and what is logged of them (contract §3, §10).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Ids and progress tokens: each side sees its own, whatever they are called inside (CONTRACT §1.1.1).
+//! Ids and progress tokens: each side sees its own, whatever they are called inside (contract §1.1.1).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Calls in the background whose modern server asks for input (CONTRACT §8.4, MCP 2026-07-28).
+//! Calls in the background whose modern server asks for input (contract §8.4, MCP 2026-07-28).
 #![forbid(unsafe_code)]
 
 mod support;

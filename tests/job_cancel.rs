@@ -1,4 +1,4 @@
-//! `job_cancel` (CONTRACT §5.2).
+//! `job_cancel` (contract §5.2).
 #![forbid(unsafe_code)]
 
 mod support;

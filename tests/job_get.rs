@@ -1,4 +1,4 @@
-//! `job_get` (CONTRACT §5.1).
+//! `job_get` (contract §5.1).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Limits on running calls and kept results (CONTRACT §3, §4.2, §11).
+//! Limits on running calls and kept results (contract §3, §4.2, §11).
 #![forbid(unsafe_code)]
 
 mod support;

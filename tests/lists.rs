@@ -1,4 +1,4 @@
-//! Lists, and what is answered while a server is blocked by its own tool (CONTRACT §1.1.2, §1.1.5,
+//! Lists, and what is answered while a server is blocked by its own tool (contract §1.1.2, §1.1.5,
 //! §5.3).
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Ten thousand calls at once, and answers that race with the end of their budget (CONTRACT §4.1, §4.3):
+//! Ten thousand calls at once, and answers that race with the end of their budget (contract §4.1, §4.3):
 //! one message for each call, and no result lost.
 #![forbid(unsafe_code)]
 

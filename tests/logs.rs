@@ -1,4 +1,4 @@
-//! What is logged, and what never is (CONTRACT §2, §10): stderr has one readable line for each thing that
+//! What is logged, and what never is (contract §2, §10): stderr has one readable line for each thing that
 //! matters, stdout protocol lines only.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Our two tools in the server's list: their place and their names (CONTRACT §1.1, §5.3).
+//! Our two tools in the server's list: their place and their names (contract §1.1, §5.3).
 #![forbid(unsafe_code)]
 
 mod support;

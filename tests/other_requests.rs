@@ -1,4 +1,4 @@
-//! All that is no plain `tools/call` is untouched, whatever runs beside it (CONTRACT §1.1).
+//! All that is no plain `tools/call` is untouched, whatever runs beside it (contract §1.1).
 #![forbid(unsafe_code)]
 
 mod support;

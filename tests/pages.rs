@@ -1,4 +1,4 @@
-//! Results longer than `page_bytes` are read in pages (CONTRACT §5.1).
+//! Results longer than `page_bytes` are read in pages (contract §5.1).
 #![forbid(unsafe_code)]
 
 mod support;

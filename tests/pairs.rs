@@ -1,5 +1,5 @@
 //! Every pair of transports and eras: what is promised holds whatever the client and the server speak
-//! (CONTRACT §1, §1.2, §4, §5, §6).
+//! (contract §1, §1.2, §4, §5, §6).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! No process remains, none is needed twice, and each sees the world it should (CONTRACT §2, §9; C35,
+//! No process remains, none is needed twice, and each sees the world it should (contract §2, §9; C35,
 //! C77).
 #![forbid(unsafe_code)]
 

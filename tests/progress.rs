@@ -1,5 +1,5 @@
 //! Progress: to whom it goes, under which token, and what else `_meta` of a call may lose or gain
-//! (CONTRACT §1.1.1, §1.1.4, §4.3).
+//! (contract §1.1.1, §1.1.4, §4.3).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! What the server asks of the client, while calls wait and while they run in the background
-//! (CONTRACT §1.1, §8.4).
+//! (contract §1.1, §8.4).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! What comes back through a job is what the server sent (CONTRACT §5.1 "Finished", §1.1).
+//! What comes back through a job is what the server sent (contract §5.1 "Finished", §1.1).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,4 +1,4 @@
-//! How a session ends (CONTRACT §9; C37): answers in flight leave, signals skip the wait, stdin may be
+//! How a session ends (contract §9; C37): answers in flight leave, signals skip the wait, stdin may be
 //! anything.
 #![forbid(unsafe_code)]
 

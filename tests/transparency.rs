@@ -1,4 +1,4 @@
-//! Every message reaches the other side as the bytes it is (CONTRACT §1.1, C55, C56).
+//! Every message reaches the other side as the bytes it is (contract §1.1, C55, C56).
 //!
 //! The messages stand in `tests/corpus`. They go through the proxy and, to prove that the corpus and
 //! the fake server are sound, straight to the server.

@@ -1,5 +1,5 @@
 //! Messages whose JSON text stands on several lines, as over HTTP it may: on stdio each is one line,
-//! and nothing but white space has changed (CONTRACT §1.1, C71).
+//! and nothing but white space has changed (contract §1.1, C71).
 #![forbid(unsafe_code)]
 
 mod support;

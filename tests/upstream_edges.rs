@@ -1,5 +1,5 @@
 //! Servers over HTTP at their beginning and end: handshakes that fail or hang, subscriptions, many
-//! calls at once, and a goodbye that nobody takes (CONTRACT §7, §9).
+//! calls at once, and a goodbye that nobody takes (contract §7, §9).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! Servers over HTTP that fail: restarted, unreachable, behind a broken proxy, or hostile
-//! (CONTRACT §2, §7, §9).
+//! (contract §2, §7, §9).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! What a server over HTTP is told in headers: what MCP asks for, what is configured, and nothing of
-//! the client's (CONTRACT §1.1, §9, §10; PROTOCOL §6.2, §6.3).
+//! the client's (contract §1.1, §9, §10; protocol §6.2, §6.3).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! The sessions of a server over HTTP: whose they are, and what becomes of a call whose session the
-//! server has forgotten (CONTRACT §9).
+//! server has forgotten (contract §9).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! The streams of a server over HTTP: cut, resumed, lost, and those that belong to no request
-//! (CONTRACT §7, §9; PROTOCOL §6.2).
+//! (contract §7, §9; protocol §6.2).
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,5 @@
 //! Servers over HTTP that want a token: the client's own, forwarded, or a configured one
-//! (CONTRACT §10).
+//! (contract §10).
 #![forbid(unsafe_code)]
 
 mod support;

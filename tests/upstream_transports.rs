@@ -1,4 +1,4 @@
-//! Finding out what a server over HTTP speaks, and HTTP+SSE (CONTRACT §1.2, §3, §9; PROTOCOL §1.3,
+//! Finding out what a server over HTTP speaks, and HTTP+SSE (contract §1.2, §3, §9; protocol §1.3,
 //! §6.4).
 #![forbid(unsafe_code)]
 

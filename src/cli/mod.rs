@@ -1,4 +1,4 @@
-//! The command line (CONTRACT §2): one file a verb.
+//! The command line (contract §2): one file a verb.
 
 pub mod allow_lists;
 pub mod ask;
@@ -19,7 +19,7 @@ use crate::upstream::http::Remote;
 use crate::upstream::reaper;
 use crate::upstream::server::{Launch, Server};
 
-/// Exit codes (CONTRACT §2).
+/// Exit codes (contract §2).
 const USAGE: u8 = 64;
 const UNAVAILABLE: u8 = 69;
 const INTERNAL: u8 = 70;

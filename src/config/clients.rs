@@ -1,4 +1,4 @@
-//! Clients whose time limit is known from their sources (CONTRACT §3, "Which budget holds").
+//! Clients whose time limit is known from their sources (contract §3, "Which budget holds").
 
 use std::time::Duration;
 

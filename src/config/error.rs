@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// The one error that stops the start (CONTRACT §3). Its text is one line that names the place, the
+/// The one error that stops the start (contract §3). Its text is one line that names the place, the
 /// key and what to do; it never holds a value, since values may be secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {

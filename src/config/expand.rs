@@ -1,4 +1,4 @@
-//! `${VAR}` and `${VAR:-default}` in string values (CONTRACT §3).
+//! `${VAR}` and `${VAR:-default}` in string values (contract §3).
 
 /// The environment as it was handed in: names and values.
 pub(super) type Environment = [(String, String)];

@@ -15,7 +15,7 @@ use super::layers::Layer;
 ///
 /// It is the one that `--config` or `UNHURRY_CONFIG` names, which must exist, else
 /// `unhurry/config.toml` in the user's config directory, which may be absent; never one in the
-/// working directory, since a cloned repository must not choose what is run (CONTRACT §2).
+/// working directory, since a cloned repository must not choose what is run (contract §2).
 pub(super) fn load(
     named: Option<&FilePath>,
     environment: &Environment,

@@ -1,4 +1,4 @@
-//! The layers of a configuration, file below environment below flags (CONTRACT §2), and the place
+//! The layers of a configuration, file below environment below flags (contract §2), and the place
 //! of every value in them.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The configuration (CONTRACT §2, §3): flags over environment over file over defaults, checked once
+//! The configuration (contract §2, §3): flags over environment over file over defaults, checked once
 //! at the start, after which nobody looks at a key again.
 //!
 //! `file.rs` and `sources.rs` read the layers, `layers.rs` merges them into `raw.rs` (what was
@@ -30,7 +30,7 @@ pub use upstream::{Command, Remote, Transport, Upstream};
 
 use layers::Layer;
 
-/// What the command line says; it wins over everything (CONTRACT §2).
+/// What the command line says; it wins over everything (contract §2).
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// `--config`: the config file, which must exist.
@@ -76,9 +76,9 @@ pub struct Config {
 /// `[jobs]`.
 #[derive(Clone, Debug)]
 pub struct Jobs {
-    /// Where jobs are kept (CONTRACT §11).
+    /// Where jobs are kept (contract §11).
     pub store: StoreKind,
-    /// What our tools' names begin with (CONTRACT §5.3).
+    /// What our tools' names begin with (contract §5.3).
     pub tool_prefix: String,
     /// A longer result is read in pages of this many bytes; at least 256.
     pub page_bytes: usize,
@@ -86,11 +86,11 @@ pub struct Jobs {
     pub max_running: usize,
     /// The bytes that stored results may take together.
     pub max_stored: u64,
-    /// Whether `instructions` gets a paragraph about handles (CONTRACT §1.1.3).
+    /// Whether `instructions` gets a paragraph about handles (contract §1.1.3).
     pub announce: bool,
 }
 
-/// Where jobs are kept (CONTRACT §11).
+/// Where jobs are kept (contract §11).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
     /// Gone with the process.
@@ -112,7 +112,7 @@ impl Config {
         }
     }
 
-    /// Whether clients show the server their own `Authorization` (CONTRACT §10).
+    /// Whether clients show the server their own `Authorization` (contract §10).
     pub fn forwards_authorization(&self) -> bool {
         self.remote()
             .is_some_and(|remote| remote.forward_headers.contains(&http::header::AUTHORIZATION))

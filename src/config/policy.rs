@@ -1,4 +1,4 @@
-//! What holds for a tool, for a client, and for one call (CONTRACT §3, "Which budget holds").
+//! What holds for a tool, for a client, and for one call (contract §3, "Which budget holds").
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::value::Expected;
 /// The budget where nothing else is known: below the 30 s of the strictest common clients.
 const DEFAULT_BUDGET: Budget = Budget::After(Duration::from_secs(25));
 
-/// How long a caller waits before it gets a handle (CONTRACT §4.1).
+/// How long a caller waits before it gets a handle (contract §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
     /// A handle after this time; 0 is "at once".
@@ -36,9 +36,9 @@ pub enum Source {
     BuiltIn(&'static str),
     /// Nobody said anything.
     Default,
-    /// The client gave up before (CONTRACT §6).
+    /// The client gave up before (contract §6).
     Learned,
-    /// The caller's own wish (CONTRACT §4.1).
+    /// The caller's own wish (contract §4.1).
     Caller,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// How a client's cancel before the handle is read (CONTRACT §6).
+/// How a client's cancel before the handle is read (contract §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnClientCancel {
     /// Tell a user's cancel from a time-out.
@@ -67,7 +67,7 @@ pub enum OnClientCancel {
     Detach,
 }
 
-/// What happens to a call that equals a running or just finished one (CONTRACT §7).
+/// What happens to a call that equals a running or just finished one (contract §7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
     /// It waits for that one.
@@ -98,7 +98,7 @@ pub struct ToolPolicy {
     pub join_window: Duration,
     /// Upstream calls at a time; 0 is no limit.
     pub max_concurrent: usize,
-    /// Whether a call without a progress token gets one of ours (CONTRACT §1.1.4).
+    /// Whether a call without a progress token gets one of ours (contract §1.1.4).
     pub ask_progress: bool,
 }
 
@@ -232,7 +232,7 @@ impl Policies {
         }
     }
 
-    /// The budget of one call, and where it comes from (CONTRACT §3, "Which budget holds").
+    /// The budget of one call, and where it comes from (contract §3, "Which budget holds").
     ///
     /// `wish` is what the caller asked for (§4.1), `learned` what this client has shown that it
     /// can stand (§6).

@@ -1,4 +1,4 @@
-//! What was typed: every key of the configuration that works (CONTRACT §3), each of the right form,
+//! What was typed: every key of the configuration that works (contract §3), each of the right form,
 //! none with a default. `mod.rs` and `policy.rs` turn it into what the program uses.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use globset::{Glob, GlobMatcher};
 
 use super::error::Problem;
 
-/// Sections by pattern. An exact name beats the longest glob (CONTRACT §3); of equally long ones the
+/// Sections by pattern. An exact name beats the longest glob (contract §3); of equally long ones the
 /// first in alphabetical order holds.
 #[derive(Debug)]
 pub(super) struct Sections<T> {

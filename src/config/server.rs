@@ -35,7 +35,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The header that says who a caller is (CONTRACT §10). There is none where all callers send
+    /// The header that says who a caller is (contract §10). There is none where all callers send
     /// the same one, which is `server.token`.
     pub fn identity(&self) -> Option<&HeaderName> {
         let shared = self.token.is_some() && self.identity_header == AUTHORIZATION;

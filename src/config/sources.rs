@@ -1,4 +1,4 @@
-//! The two layers that are no file: environment variables and command line flags (CONTRACT §2).
+//! The two layers that are no file: environment variables and command line flags (contract §2).
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! The keys of CONTRACT §3 that this version refuses. A feature that arrives takes its lines out of
+//! The keys of contract §3 that this version refuses. A feature that arrives takes its lines out of
 //! [`UNAVAILABLE`] and puts its keys into `raw.rs`.
 
 use figment::Figment;

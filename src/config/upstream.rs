@@ -160,7 +160,7 @@ fn problem(key: &str, text: &str) -> Problem {
     Problem { path: vec!["upstream".into(), key.into()], text: text.into() }
 }
 
-/// Refuses to forward what has to have another value, or must not leave (CONTRACT §10).
+/// Refuses to forward what has to have another value, or must not leave (contract §10).
 pub(super) fn check_forwarding(upstream: &raw::Upstream, has_token: bool) -> Result<(), Problem> {
     for (index, Text(name)) in upstream.forward_headers.iter().enumerate() {
         let text = if has_token && name == AUTHORIZATION {

@@ -1,4 +1,4 @@
-//! Values that are written as text: durations, sizes, budgets, choices (CONTRACT §3).
+//! Values that are written as text: durations, sizes, budgets, choices (contract §3).
 //!
 //! No error in here holds the text it refuses: it may have come out of a `${VAR}`.
 

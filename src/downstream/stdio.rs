@@ -1,7 +1,7 @@
 //! Our own stdin and stdout as streams on the reactor.
 //!
 //! tokio's own `stdin()` and `stdout()` go through a blocking thread, which costs a small call
-//! three times the rest of its path (PERFORMANCE). Pipes and sockets (Node hands its children
+//! three times the rest of its path. Pipes and sockets (Node hands its children
 //! sockets) are registered as what they are; files and terminals take the slow way.
 
 use tokio::io::{AsyncRead, AsyncWrite};

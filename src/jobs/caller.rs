@@ -1,4 +1,4 @@
-//! Who may see a job (CONTRACT §10).
+//! Who may see a job (contract §10).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which calls are equal (CONTRACT §7): same caller, same tool, same arguments.
+//! Which calls are equal (contract §7): same caller, same tool, same arguments.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,4 @@
-//! How long a tool usually takes, from past runs of this process (CONTRACT §4.2).
+//! How long a tool usually takes, from past runs of this process (contract §4.2).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

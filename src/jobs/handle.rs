@@ -1,4 +1,4 @@
-//! What clients and models are told about a job: shape and wording (CONTRACT §4.2, §5).
+//! What clients and models are told about a job: shape and wording (contract §4.2, §5).
 
 use std::sync::Arc;
 use std::time::Duration;

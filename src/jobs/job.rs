@@ -1,4 +1,4 @@
-//! One job: an upstream call whose answer its client did not wait for (DESIGN §3).
+//! One job: an upstream call whose answer its client did not wait for.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -24,7 +24,7 @@ pub enum Outcome {
     Result(Bytes),
     /// the server's JSON-RPC error object, raw JSON
     Error(Bytes),
-    /// no answer came, and why (CONTRACT §7)
+    /// no answer came, and why (contract §7)
     Lost(Arc<str>),
     /// `job_cancel`
     Cancelled,
@@ -42,7 +42,7 @@ impl Outcome {
     }
 }
 
-/// The words of MCP tasks, and `expired` (CONTRACT §4.2).
+/// The words of MCP tasks, and `expired` (contract §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Working,

@@ -1,4 +1,4 @@
-//! Reading a long result in pages (CONTRACT §5.1).
+//! Reading a long result in pages (contract §5.1).
 //!
 //! Pages are cut in the raw text of the JSON strings, at whole characters and whole escapes, so
 //! that the pages joined are the original to the byte.

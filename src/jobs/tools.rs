@@ -1,4 +1,4 @@
-//! Our two tools, `job_get` and `job_cancel`: definitions, arguments, answers (CONTRACT §5).
+//! Our two tools, `job_get` and `job_cancel`: definitions, arguments, answers (contract §5).
 
 use std::borrow::Cow;
 use std::sync::Arc;

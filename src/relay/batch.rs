@@ -1,4 +1,4 @@
-//! Arrays of messages, legal under 2025-03-26 alone (CONTRACT §1.1): each element is treated by
+//! Arrays of messages, legal under 2025-03-26 alone (contract §1.1): each element is treated by
 //! itself, the answers go back as one array.
 
 use std::sync::Arc;

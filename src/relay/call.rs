@@ -1,4 +1,4 @@
-//! The life of a `tools/call` (DESIGN §3), as long as somebody waits for it; from then on see
+//! The life of a `tools/call`, as long as somebody waits for it; from then on see
 //! `detach.rs`.
 //!
 //! ```text

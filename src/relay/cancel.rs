@@ -1,5 +1,5 @@
 //! `notifications/cancelled` of the client: a user who has changed their mind, or a client that
-//! gave up (CONTRACT §6).
+//! gave up (contract §6).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `tools/list`: which tools the server has, and how ours are added (CONTRACT §1.1.2, §5.3).
+//! `tools/list`: which tools the server has, and how ours are added (contract §1.1.2, §5.3).
 
 use std::collections::HashMap;
 use std::sync::Arc;

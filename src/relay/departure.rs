@@ -1,4 +1,4 @@
-//! An HTTP client that closed the stream of a request before its answer (CONTRACT §6).
+//! An HTTP client that closed the stream of a request before its answer (contract §6).
 
 use std::sync::Arc;
 

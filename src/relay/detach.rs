@@ -1,4 +1,4 @@
-//! From call to job: the budget of a call ended, or its client gave up (DESIGN §3).
+//! From call to job: the budget of a call ended, or its client gave up.
 
 use std::sync::{Arc, Weak};
 

@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// A subscription ends from our side. Over HTTP its client is there to be told (PROTOCOL §2),
+    /// A subscription ends from our side. Over HTTP its client is there to be told (protocol §2),
     /// and its stream would else be cut.
     fn end_listen(&self, asker: Option<Asker>) {
         let Some(asker) = asker.filter(|asker| asker.reply.exchange().is_some()) else { return };

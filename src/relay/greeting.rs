@@ -1,5 +1,5 @@
 //! `initialize` and `server/discover` results: what the proxy notes, and the one paragraph that
-//! it adds (CONTRACT §1.1.3).
+//! it adds (contract §1.1.3).
 
 use tokio::time::Instant;
 

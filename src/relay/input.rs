@@ -1,4 +1,4 @@
-//! Background calls whose server wants to be asked again (CONTRACT §8.4).
+//! Background calls whose server wants to be asked again (contract §8.4).
 //!
 //! A modern server that needs input ends its call with `input_required` and expects the same call
 //! with the answers. In the background there is nobody to ask, so the call is parked; `job_get`

@@ -1,5 +1,5 @@
 //! Tools with `max_concurrent`: some calls run, the others stand in line, first come first served
-//! (CONTRACT §3). The limit is the server's: sessions that share one stand in one line.
+//! (contract §3). The limit is the server's: sessions that share one stand in one line.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
 //! The last answers to list requests: given again while a server is blocked by its own tool
-//! (CONTRACT §1.1.5), and compared after it was started anew (§9).
+//! (contract §1.1.5), and compared after it was started anew (§9).
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,4 @@
-//! Calls of our own tools, and calls that joined a job: whoever waits for one (CONTRACT §5, §7).
+//! Calls of our own tools, and calls that joined a job: whoever waits for one (contract §5, §7).
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What was learned of clients that give up early (CONTRACT §6).
+//! What was learned of clients that give up early (contract §6).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

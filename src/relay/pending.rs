@@ -1,7 +1,7 @@
 //! Requests of the client that the server has not answered, and the names they go by inside.
 //!
 //! Ids and tokens pass as they are; one is renamed only where it would collide with another that
-//! is still in use: a client may reuse the id of a call that went to the background (DESIGN §2).
+//! is still in use: a client may reuse the id of a call that went to the background.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! What a server that was started anew is told, so that it stands where the old one stood
-//! (CONTRACT §9): the client's own `initialize`, its log level, its subscriptions.
+//! (contract §9): the client's own `initialize`, its log level, its subscriptions.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// What a modern request is about; see [`named_member`].
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// The member of `params` that [`NAME`] repeats, for the methods that have one (PROTOCOL §6.3).
+/// The member of `params` that [`NAME`] repeats, for the methods that have one (protocol §6.3).
 pub fn named_member(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),

@@ -1,4 +1,4 @@
-//! Messages as lines: cutting a byte stream at line ends with a bound on memory (CONTRACT §9).
+//! Messages as lines: cutting a byte stream at line ends with a bound on memory (contract §9).
 
 use std::io;
 use std::pin::pin;
@@ -28,14 +28,14 @@ pub enum Line {
     TooLong { head: Bytes, tail: Bytes, length: u64 },
 }
 
-/// A message as one line: a line end inside JSON text is always white space (DESIGN §2).
+/// A message as one line: a line end inside JSON text is always white space.
 pub fn one_line(message: &Bytes) -> Bytes {
     let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
     message.iter().map(space).collect()
 }
 
 /// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
-/// replaced (CONTRACT §1.1).
+/// replaced (contract §1.1).
 pub fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
     match from_utf8(line) {
         Ok(text) => f(line, text),

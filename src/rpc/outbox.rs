@@ -1,7 +1,7 @@
 //! The way out of a byte stream: a queue of messages and the task that writes it.
 //!
 //! Whoever has a message pushes it and goes on; one task writes, so that a reader never waits for
-//! a writer, and everything that is ready leaves with one write (PERFORMANCE: a small call is
+//! a writer, and everything that is ready leaves with one write (a small call is mostly
 //! wake-ups, not JSON).
 
 use std::future::poll_fn;

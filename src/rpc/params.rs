@@ -71,7 +71,7 @@ impl<'a> Params<'a> {
         self.meta.get(ANSWER_WITHIN).is_some()
     }
 
-    /// The budget that the caller asks for in seconds (CONTRACT §4.1); `None` where it is no
+    /// The budget that the caller asks for in seconds (contract §4.1); `None` where it is no
     /// number that is at least 0.
     pub fn wish(&self) -> Option<Duration> {
         let raw = self.meta.get(ANSWER_WITHIN)?;

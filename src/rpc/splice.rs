@@ -1,6 +1,6 @@
 //! Edits of messages: splices of byte ranges. What no edit names stays the bytes that came in.
 //!
-//! CONTRACT §1.1 lists all that may be edited; those of `_meta` are here, the others stand beside
+//! contract §1.1 lists all that may be edited; those of `_meta` are here, the others stand beside
 //! the message they change (`relay/catalog.rs`, `relay/greeting.rs`, `relay/input.rs`).
 
 use std::ops::Range;

@@ -80,7 +80,7 @@ impl Sidecar {
         }
     }
 
-    /// 503 until calls can be served (CONTRACT §2). Why is for the log, since anybody may ask.
+    /// 503 until calls can be served (contract §2). Why is for the log, since anybody may ask.
     async fn readiness(&self) -> Response<Body> {
         match self.server.ready().await {
             Ok(()) => text(StatusCode::OK, "ready\n"),

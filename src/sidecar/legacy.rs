@@ -1,4 +1,4 @@
-//! 2025-03-26 to 2025-11-25: sessions, each with the stream of its GET (PROTOCOL §6.2).
+//! 2025-03-26 to 2025-11-25: sessions, each with the stream of its GET (protocol §6.2).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! 2026-07-28: every request by itself, with headers that say what its body says (PROTOCOL §6.3).
+//! 2026-07-28: every request by itself, with headers that say what its body says (protocol §6.3).
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
     params.protocol_version().is_some() || named()
 }
 
-/// The HTTP status that goes with an answer (PROTOCOL §1.2).
+/// The HTTP status that goes with an answer (protocol §1.2).
 pub fn status_of(answer: &Bytes) -> StatusCode {
     let code = || {
         let text = std::str::from_utf8(answer).ok()?;

@@ -1,4 +1,4 @@
-//! A POST: its body is read, and told apart by era, request by request (PROTOCOL §1.3).
+//! A POST: its body is read, and told apart by era, request by request (protocol §1.3).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use super::legacy::Begun;
 use super::modern;
 use super::request_body::read;
 
-/// After so long without a word from the server a stream is opened (CONTRACT §9).
+/// After so long without a word from the server a stream is opened (contract §9).
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// What the client takes in answer.

@@ -1,4 +1,4 @@
-//! Who is who (CONTRACT §10).
+//! Who is who (contract §10).
 
 use http::{HeaderMap, HeaderName};
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! The sessions of all clients: begun, found, and ended (CONTRACT §9, §10).
+//! The sessions of all clients: begun, found, and ended (contract §9, §10).
 //!
 //! Each legacy client session has a [`Session`] of its own, and with it an upstream session of its
 //! own. Modern clients have no sessions; those of one principal share one. A session that nobody

@@ -82,14 +82,14 @@ pub trait Events: Send + Sync {
 pub struct Loss {
     /// one sentence: what happened, and what to do
     pub cause: Arc<str>,
-    /// the server may have begun with it (CONTRACT §7)
+    /// the server may have begun with it (contract §7)
     pub reached: bool,
     /// what the server answered in place of a message, such as a 401 with `WWW-Authenticate`
     pub refusal: Option<Response<Bytes>>,
 }
 
 /// The part of a cause that strangers may read: neither the server's last words nor our environment
-/// (CONTRACT §9).
+/// (contract §9).
 pub fn without_details(cause: &str) -> &str {
     let end = |mark| cause.find(mark).unwrap_or(cause.len());
     &cause[..end(child::TAIL).min(end(process::PATH))]
@@ -112,7 +112,7 @@ pub enum StartError {
 /// How a server ended.
 #[derive(Debug, Clone)]
 pub struct End {
-    /// One sentence for people and models: exit code and last words (CONTRACT §9).
+    /// One sentence for people and models: exit code and last words (contract §9).
     pub cause: Arc<str>,
     /// It never said anything that is JSON-RPC, and it was the first start.
     pub never_up: bool,

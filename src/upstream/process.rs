@@ -57,7 +57,7 @@ pub fn find(command: &config::Command, inherited: &Environment) -> Result<(), Sp
 
 impl Process {
     /// Starts the server's command in a group of its own. `inherited` is our environment; names
-    /// that begin with `UNHURRY_` are not handed on (CONTRACT §2).
+    /// that begin with `UNHURRY_` are not handed on (contract §2).
     pub fn spawn(
         command: &config::Command,
         inherited: &Environment,

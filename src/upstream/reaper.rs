@@ -1,4 +1,4 @@
-//! No process remains, whatever way the proxy ends (CONTRACT §9).
+//! No process remains, whatever way the proxy ends (contract §9).
 //!
 //! The reaper is this same program in a small role: it holds the reading end of a pipe. The proxy
 //! writes the groups it starts and ends to it. When the pipe closes, by a clean end or by

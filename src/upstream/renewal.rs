@@ -1,5 +1,5 @@
 //! A server that has forgotten its session (404) gets a new one, within the life of its link
-//! (CONTRACT §9): from up to starting, with what was refused as the first that waits.
+//! (contract §9): from up to starting, with what was refused as the first that waits.
 
 use std::sync::atomic::Ordering;
 

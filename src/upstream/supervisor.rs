@@ -1,4 +1,4 @@
-//! Keeps the server there: three states, and the rules for starting it anew (CONTRACT §9).
+//! Keeps the server there: three states, and the rules for starting it anew (contract §9).
 //!
 //! ```text
 //!   Down ──(a message for the server)──► Starting ──(handshake done)──► Up

@@ -59,7 +59,7 @@ const everythingSteps = [
   { check: 'unknown tool', tool: 'nothing', arguments: {}, ends: 'fast' }
 ];
 
-// CONTRACT §6: a client that times out before the handle, and says so, gets it sooner from its next call on.
+// contract §6: a client that times out before the handle, and says so, gets it sooner from its next call on.
 const learningSteps = [
   { check: 'call within the budget', tool: 'slow_report', arguments: { seconds: 2 }, ends: 'fast' },
   { check: 'time-out before the handle', tool: 'slow_report', arguments: { seconds: 2.1 }, timeout: 1.5 },
@@ -71,7 +71,7 @@ const learningSteps = [
 const patientSteps = [
   // The Python servers send it twice, so it is 5 MB.
   { check: 'big result', tool: 'big', arguments: { characters: 2_500_000 }, ends: 'fast' },
-  // CONTRACT §9: after 10 s without a word from the server the client's stream is opened, with nothing in it yet.
+  // contract §9: after 10 s without a word from the server the client's stream is opened, with nothing in it yet.
   { check: 'long silence', tool: 'fail', arguments: { seconds: 11 }, ends: 'fast' }
 ];
 

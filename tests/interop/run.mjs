@@ -158,7 +158,7 @@ async function processesLeft(home) {
 
 // ---- judging what it saw ----------------------------------------------------------------------
 
-// The list without what CONTRACT §1.1.2 and §4.5 allow the proxy to change in a tool of the server's.
+// The list without what contract §1.1.2 and §4.5 allow the proxy to change in a tool of the server's.
 function asTheServerHasIt(tool, direct) {
   const { _meta = {}, ...rest } = structuredClone(tool);
   const { 'unhurry/outputSchema': outputSchema, ...meta } = _meta;
@@ -172,7 +172,7 @@ function asTheServerHasIt(tool, direct) {
   return rest;
 }
 
-// CONTRACT §5.1: verbatim, only `unhurry/job` is added to `_meta`.
+// contract §5.1: verbatim, only `unhurry/job` is added to `_meta`.
 function asTheServerSaidIt(result) {
   const { _meta = {}, ...rest } = structuredClone(result ?? {});
   delete _meta['unhurry/job'];
@@ -212,11 +212,11 @@ function* judgeCall(step, era, direct, seen) {
     if (seen.polls.length === 0) yield 'no handle';
     else if (seen.result && job(seen.result)?.done !== true) yield 'the last answer is not marked as done';
   }
-  // CONTRACT §4.2: no two polls are the same call.
+  // contract §4.2: no two polls are the same call.
   const calls = seen.polls.map(poll => JSON.stringify([poll.tool, poll.args]));
   if (new Set(calls).size < calls.length) yield `polls repeat: ${calls}`;
   if (step.progress && seen.progress.before === 0) yield 'no progress before the handle';
-  // CONTRACT §4.3: nothing more for that token.
+  // contract §4.3: nothing more for that token.
   if (seen.progress.after > 0) yield `${seen.progress.after} progress notes after the handle`;
   const complaints = (seen.complaints ?? []).filter(it => !(direct.complaints ?? []).includes(it));
   if (complaints.length > 0) yield `the SDK complains: ${complaints.join('; ')}`;

@@ -1,6 +1,6 @@
 //! What goes back to a client as `text/event-stream`.
 //!
-//! A silent stream gets a comment every 15 s, so that no intermediary cuts it (CONTRACT §9). Never
+//! A silent stream gets a comment every 15 s, so that no intermediary cuts it (contract §9). Never
 //! an event with empty data, which some clients take for a message; one alone is sent where the
 //! server has sent it itself (2025-11-25).
 

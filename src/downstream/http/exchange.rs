@@ -1,7 +1,7 @@
 //! A request that came by HTTP, and what goes back: an answer as JSON, or a stream of events that
 //! ends with it. The stream of a GET is one without an answer.
 //!
-//! Nothing is committed to the client before there is something to send (CONTRACT §9, issue of the
+//! Nothing is committed to the client before there is something to send (contract §9, issue of the
 //! sidecar): the status of an answer is its own.
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! Who may ask at all: `Host`, `Origin` and the sidecar's own token (CONTRACT §10).
+//! Who may ask at all: `Host`, `Origin` and the sidecar's own token (contract §10).
 //!
 //! A page that a browser has loaded from elsewhere must reach neither the server nor its jobs, be
 //! it by its own name (`Origin`) or by one that it made point here (`Host`).

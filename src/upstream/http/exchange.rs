@@ -30,7 +30,7 @@ use super::{Spoken, two_ways};
 /// How long a stream may stay open after its answer, so that its connection can be used again.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// The errors by which a modern server is known (PROTOCOL §1.2).
+/// The errors by which a modern server is known (protocol §1.2).
 const MODERN_ERRORS: RangeInclusive<i64> = -32022..=-32020;
 
 /// One message on its way, and its answer.
@@ -200,7 +200,7 @@ impl Exchange {
             && !is_about_method()
     }
 
-    /// Whether this refusal is one of a server that speaks HTTP+SSE (PROTOCOL §1.3).
+    /// Whether this refusal is one of a server that speaks HTTP+SSE (protocol §1.3).
     fn may_be_two_ways(&self, status: StatusCode, body: Option<&Line>) -> bool {
         let opens = matches!(self.message.role, Role::Initialize | Role::Discover);
         let modern = body.and_then(error_code).is_some_and(|code| MODERN_ERRORS.contains(&code));

@@ -1,4 +1,4 @@
-//! What a legacy server says by itself: the stream of a GET (PROTOCOL §6.2).
+//! What a legacy server says by itself: the stream of a GET (protocol §6.2).
 
 use std::sync::Arc;
 use std::time::Duration;

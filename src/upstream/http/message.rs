@@ -14,7 +14,7 @@ use crate::upstream::Headers;
 
 use super::outgoing::{Backlog, Sent};
 
-/// The first revision in which clients repeat the version (PROTOCOL §1.1).
+/// The first revision in which clients repeat the version (protocol §1.1).
 const FIRST_WITH_VERSION: &[u8] = b"2025-06-18";
 
 /// What a message is to the transport.

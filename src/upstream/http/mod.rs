@@ -1,4 +1,4 @@
-//! A server at a URL: Streamable HTTP of both eras (PROTOCOL §6.2, §6.3).
+//! A server at a URL: Streamable HTTP of both eras (protocol §6.2, §6.3).
 //!
 //! [`Remote`] is the server, made once for the process, with its connections (`connect.rs`,
 //! `pool.rs`). Each life of it that a supervisor starts is a [`link::Link`]: it orders what leaves,
@@ -6,7 +6,7 @@
 //! with its answer, whose stream may be cut and resumed (`stream.rs`). What the server says by itself
 //! comes on the stream of `listen.rs`. A server of the first revision has one stream for all
 //! (`two_ways.rs`); which kind it is, is found out from its answer to the first message
-//! (PROTOCOL §1.3).
+//! (protocol §1.3).
 
 mod connect;
 mod exchange;

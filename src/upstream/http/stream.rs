@@ -1,4 +1,4 @@
-//! A stream of events that may be cut, and is opened again where it ended (PROTOCOL §6.2).
+//! A stream of events that may be cut, and is opened again where it ended (protocol §6.2).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! HTTP+SSE of 2024-11-05 (PROTOCOL §6.4): the server speaks on the stream of one GET, whose first
+//! HTTP+SSE of 2024-11-05 (protocol §6.4): the server speaks on the stream of one GET, whose first
 //! event names the address that messages are POSTed to.
 
 use std::str::from_utf8;

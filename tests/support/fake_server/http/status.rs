@@ -18,7 +18,7 @@ pub fn reason(status: u16) -> &'static str {
     }
 }
 
-/// The status for a response of 2026-07-28 while none has been sent (PROTOCOL §1.2).
+/// The status for a response of 2026-07-28 while none has been sent (protocol §1.2).
 pub fn of_response(response: &str) -> u16 {
     match path(response, &["error", "code"]) {
         Some("-32601") => 404,
