@@ -23,6 +23,7 @@ pub mod config;
 mod downstream;
 mod jobs;
 mod logging;
+mod mcp;
 mod pipes;
 mod relay;
 mod rpc;

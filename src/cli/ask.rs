@@ -9,10 +9,12 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::rpc::heard::Heard;
-use crate::rpc::message::Id;
+use crate::mcp::meta::{SERVER_INFO, modern_meta};
+use crate::mcp::method::Method;
+use crate::mcp::revision::{MODERN, NEWEST_LEGACY};
+use crate::rpc::id::Id;
 use crate::rpc::outbox::Room;
-use crate::rpc::params::{MODERN, modern_meta};
+use crate::rpc::parsed_line::ParsedLine;
 use crate::upstream::server::Server;
 use crate::upstream::supervisor::Supervisor;
 use crate::upstream::{End, Events, From, Loss};
@@ -55,9 +57,10 @@ enum News {
 struct Ears(mpsc::UnboundedSender<News>);
 
 impl Events for Ears {
-    fn message(&self, heard: &Heard, _: From) {
-        let (Heard::Object { text, .. } | Heard::Array { text, .. } | Heard::Junk { text, .. }) =
-            heard
+    fn message(&self, heard: &ParsedLine, _: From) {
+        let (ParsedLine::Object { text, .. }
+        | ParsedLine::Array { text, .. }
+        | ParsedLine::NoJson { text, .. }) = heard
         else {
             return;
         };
@@ -116,7 +119,7 @@ impl Peer {
             params.extend(meta.iter().map(|meta| ("_meta".to_owned(), meta.clone())));
             params.extend(cursor.take().map(|cursor| ("cursor".to_owned(), cursor)));
             // A server without tools is no fault.
-            let Ok(page) = self.ask("tools/list", params.into()).await? else { break };
+            let Ok(page) = self.ask(Method::ListTools, params.into()).await? else { break };
             let listed = page["tools"].as_array().cloned().unwrap_or_default();
             tools.extend(listed.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned));
             match page.get("nextCursor") {
@@ -131,28 +134,29 @@ impl Peer {
     async fn greet(&mut self) -> Result<(String, String, Option<Value>), String> {
         let me = json!({ "name": NAME, "version": VERSION });
         let params =
-            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": me });
+            json!({ "protocolVersion": NEWEST_LEGACY, "capabilities": {}, "clientInfo": me });
         let text = |value: &Value| value.as_str().unwrap_or("unnamed").to_owned();
-        match self.ask("initialize", params).await? {
+        match self.ask(Method::Initialize, params).await? {
             Ok(greeting) => {
-                self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+                self.send(&json!({ "jsonrpc": "2.0", "method": Method::Initialized.as_str() }));
                 let name = text(&greeting["serverInfo"]["name"]);
                 Ok((name, text(&greeting["protocolVersion"]), None))
             }
             Err(refusal) => {
                 let meta = modern_meta(MODERN, NAME, VERSION);
                 let meta: Value = serde_json::from_str(&meta).expect("made by us");
-                let found = self.ask("server/discover", json!({ "_meta": meta })).await?;
+                let found = self.ask(Method::Discover, json!({ "_meta": meta })).await?;
                 let found =
                     found.map_err(|_| format!("the server refused initialize: {refusal}"))?;
-                let info = &found["_meta"]["io.modelcontextprotocol/serverInfo"];
+                let info = &found["_meta"][SERVER_INFO];
                 Ok((text(&info["name"]), MODERN.to_owned(), Some(meta)))
             }
         }
     }
 
     /// Sends a request and waits for its answer: the result, or the error that the server gave.
-    async fn ask(&mut self, method: &str, params: Value) -> Result<Result<Value, Value>, String> {
+    async fn ask(&mut self, method: Method, params: Value) -> Result<Result<Value, Value>, String> {
+        let method = method.as_str();
         self.asked += 1;
         let id = self.asked;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));

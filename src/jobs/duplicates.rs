@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::rpc::message::string;
 use crate::rpc::object::{Members, elements};
+use crate::rpc::string::string;
 
 /// A digest of scope, tool and arguments; equal for calls that are equal.
 pub type Fingerprint = [u8; 32];

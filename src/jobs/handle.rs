@@ -6,9 +6,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::rpc::message::quoted;
+use crate::mcp::error_code::URL_ELICITATION_REQUIRED;
+use crate::mcp::meta::{JOB, with_job};
 use crate::rpc::object::Members;
-use crate::rpc::splice::{JOB, with_job};
+use crate::rpc::string::quoted;
 
 use super::caller::Caller;
 use super::job::{Job, Outcome, Status};
@@ -61,9 +62,6 @@ pub enum Answer {
     /// raw JSON of a JSON-RPC error
     Error(String),
 }
-
-/// The error that says which URL to open; clients act on it, so it alone is replayed (§5.1).
-const URL_ELICITATION_REQUIRED: &str = "-32042";
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -257,7 +255,8 @@ fn closed(view: &View, job: &Job, status: Status, message: String) -> Answer {
 }
 
 fn replayed_error(view: &View, job: &Job, error: &str) -> Answer {
-    let code = Members::parse(error).and_then(|m| m.get("code"));
+    let code = Members::parse(error).and_then(|error| error.get("code")?.parse().ok());
+    // Clients act on it, so it alone is replayed (§5.1).
     if code == Some(URL_ELICITATION_REQUIRED) {
         return Answer::Error(error.to_owned());
     }

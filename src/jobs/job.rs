@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::config::ToolPolicy;
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 use crate::rpc::object::Members;
 
 use super::caller::Caller;

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::rpc::message::quoted;
 use crate::rpc::object::{Member, Members, elements};
 use crate::rpc::splice::span;
+use crate::rpc::string::quoted;
 
 /// Room kept on each page for the block that names the next one, and again under `_meta`: enough
 /// for the longest names that MCP allows.

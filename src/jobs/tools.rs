@@ -7,8 +7,8 @@ use std::time::Duration;
 use rmcp::model::{Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use crate::rpc::message::string;
 use crate::rpc::object::Members;
+use crate::rpc::string::string;
 
 use super::handle::{self, Answer, Names, View, job_meta, tool_result};
 use super::job::{Job, Outcome};
@@ -222,7 +222,7 @@ fn one_page(view: &View, job: &Job, pages: &Pages, page: i64) -> Got {
         meta["next_action"] = next["next_action"].clone();
     }
     let result = pages.page(number, trailer);
-    let answer = Answer::Result(crate::rpc::splice::with_job(&result, &meta.to_string()));
+    let answer = Answer::Result(crate::mcp::meta::with_job(&result, &meta.to_string()));
     Got { answer, to_the_end: last }
 }
 

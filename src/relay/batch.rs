@@ -16,8 +16,12 @@ use crate::upstream::{From, Headers};
 
 use super::call::at_least;
 use super::deadlines::Due;
-use super::message::{INVALID_REQUEST, Message, error_line, shown};
 use super::session::Session;
+use crate::mcp::compose::error_line;
+use crate::mcp::error_code::INVALID_REQUEST;
+use crate::mcp::method::Method;
+use crate::rpc::message::Message;
+use crate::rpc::parsed_line::excerpt;
 
 impl Session {
     /// Whether the client may send arrays.
@@ -66,7 +70,7 @@ impl Session {
     }
 
     fn batched(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
-        if message.envelope.method_name() == "initialize" {
+        if Method::of(&message.envelope) == Some(Method::Initialize) {
             let error = "initialize must not be part of a batch";
             reply.send(&error_line(message.id(), INVALID_REQUEST, error), None);
         } else {
@@ -78,7 +82,7 @@ impl Session {
         let elements = elements(text).unwrap_or_default();
         // Log lines may begin with a bracket too, and be JSON.
         if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| e.is_message())) {
-            return warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text));
+            return warn!("skipped a line of the server that is no JSON-RPC: {}", excerpt(text));
         }
         if !self.state().client.sends_batches() {
             self.client.notify(line);

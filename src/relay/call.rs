@@ -21,19 +21,23 @@ use tokio::time::Instant;
 use crate::config::{Duplicates, ToolPolicy};
 use crate::jobs::handle::{failure, repeatable};
 use crate::jobs::job::{Job, Outcome};
+use crate::mcp::meta::{MetaEdit, edit_meta};
+use crate::mcp::params::Params;
+use crate::rpc::id::Id;
 use crate::rpc::lines::keep;
-use crate::rpc::message::{Id, quoted, string};
-use crate::rpc::params::Params;
-use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
+use crate::rpc::splice::Edits;
+use crate::rpc::string::{quoted, string};
 use crate::upstream::Headers;
 
 use super::client::Client;
 use super::deadlines::{Due, Slot};
 use super::lanes::Place;
-use super::message::{HEADER_MISMATCH, Message, error_line, result_line};
 use super::pending::name_token;
 use super::pending::{Asker, Pending, Token, What};
 use super::session::{Session, State};
+use crate::mcp::compose::{error_line, result_line};
+use crate::mcp::error_code::HEADER_MISMATCH;
+use crate::rpc::message::Message;
 
 /// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
 const AT_ONCE: Duration = Duration::from_millis(250);

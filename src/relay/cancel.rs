@@ -6,16 +6,16 @@ use std::sync::Arc;
 use tracing::debug;
 
 use crate::config::OnClientCancel;
-use crate::rpc::message::Id;
-use crate::rpc::params::Params;
+use crate::mcp::params::Params;
+use crate::rpc::id::Id;
 use crate::rpc::splice::Edits;
 use crate::upstream::Headers;
 
 use super::call::Call;
-use super::message::Message;
 use super::patience::says_time_out;
 use super::pending::What;
 use super::session::{Session, State};
+use crate::rpc::message::Message;
 
 impl Session {
     pub(super) fn cancelled(self: &Arc<Self>, message: &Message, headers: &Headers) {

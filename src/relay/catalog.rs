@@ -8,10 +8,12 @@ use tracing::warn;
 
 use crate::jobs::handle::{Names, OwnTool};
 use crate::jobs::tools::definitions;
-use crate::rpc::message::{Id, quoted};
+use crate::mcp::meta::OUTPUT_SCHEMA;
+use crate::mcp::param_headers::Declared;
+use crate::rpc::id::Id;
 use crate::rpc::object::{Members, elements};
-use crate::rpc::param_headers::Declared;
-use crate::rpc::splice::{Edits, OUTPUT_SCHEMA};
+use crate::rpc::splice::Edits;
+use crate::rpc::string::quoted;
 
 use super::lists::ListKey;
 use super::pending::Asker;

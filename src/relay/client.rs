@@ -4,16 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Budget, ClientPolicy, Policies};
+use crate::mcp::revision;
 use crate::rpc::object::Members;
-use crate::rpc::params::MODERN;
 
 /// The wait where the client's budget says nothing useful (§5.1).
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
-
-/// The first revision whose results have `structuredContent`.
-const STRUCTURED: &str = "2025-06-18";
-/// The one revision in which arrays of messages are legal.
-const BATCHES: &str = "2025-03-26";
 
 /// A client, as far as answers depend on it.
 #[derive(Debug, Clone)]
@@ -54,18 +49,16 @@ impl Client {
         self.protocol == protocol && same("name", &self.name) && same("version", &self.version)
     }
 
-    // Revisions are dates, so text order is their order.
-
     pub fn knows_structured_content(&self) -> bool {
-        &*self.protocol >= STRUCTURED
+        revision::has_structured_content(&self.protocol)
     }
 
     pub fn is_modern(&self) -> bool {
-        &*self.protocol >= MODERN
+        revision::is_modern(&self.protocol)
     }
 
     pub fn sends_batches(&self) -> bool {
-        self.protocol == BATCHES
+        revision::has_batches(&self.protocol)
     }
 
     /// How long `job_get` may wait for this client, before anything was learned (§5.1).

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::downstream::reply::Batch;
 use crate::jobs::handle::seconds;
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 
 use super::pending::What;
 use super::revival::Step;

@@ -10,12 +10,12 @@ use crate::downstream::http::body::PART;
 use crate::downstream::http::exchange::Exchange;
 use crate::downstream::reply::Reply;
 use crate::jobs::job::{Job, Outcome};
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 
 use super::call::{Call, outcome_of};
-use super::message::Message;
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
+use crate::rpc::message::Message;
 
 /// A client that left, and may come back for the answer.
 pub struct Away {

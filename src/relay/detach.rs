@@ -8,15 +8,16 @@ use tracing::{info, warn};
 use crate::config::Duplicates;
 use crate::jobs::handle::{handle, seconds};
 use crate::jobs::job::{Job, Origin, Outcome, Owner};
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 use crate::rpc::object::Members;
 
 use super::call::Call;
 use super::catalog::Catalog;
 use super::deadlines::Due;
-use super::message::{cancelled_line, result_line, text_of};
 use super::pending::{Pending, What};
 use super::session::{Session, State};
+use crate::mcp::compose::{cancelled_line, result_line};
+use crate::rpc::message::text_of;
 
 /// The short form of the arguments, in bytes (§10).
 const SHORT: usize = 120;

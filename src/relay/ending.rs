@@ -5,14 +5,16 @@ use std::sync::Arc;
 use tracing::warn;
 
 use crate::jobs::job::Outcome;
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 use crate::upstream::{End, Loss};
 
 use super::call::Call;
 use super::catalog::Held;
-use super::message::{INTERNAL_ERROR, error_line, id_at_an_end, is_request};
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
+use crate::mcp::compose::{error_line, subscription_end_line};
+use crate::mcp::error_code::INTERNAL_ERROR;
+use crate::rpc::truncated::{id_at_an_end, is_request};
 
 /// What becomes of jobs that still run when the proxy ends (§11).
 const INTERRUPTED: &str =
@@ -114,11 +116,7 @@ impl Session {
     /// and its stream would else be cut.
     fn end_listen(&self, asker: Option<Asker>) {
         let Some(asker) = asker.filter(|asker| asker.reply.exchange().is_some()) else { return };
-        let id = &asker.id;
-        let line = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}}}"#
-        );
-        self.answer(&asker, &line.into());
+        self.answer(&asker, &subscription_end_line(&asker.id));
     }
 
     /// One request will get no answer.

@@ -6,20 +6,23 @@ use bytes::Bytes;
 use tracing::{debug, warn};
 
 use crate::downstream::reply::Reply;
+use crate::mcp::method::Method;
+use crate::mcp::params::Params;
+use crate::rpc::id::Id;
 use crate::rpc::lines::{Line, keep, with_text};
-use crate::rpc::message::{Envelope, Id, Kind};
-use crate::rpc::params::Params;
+use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::splice::{Edits, with_id};
 use crate::upstream::Headers;
 
 use super::lists::ListKey;
-use super::message::{
-    INTERNAL_ERROR, INVALID_REQUEST, Message, error_line, id_at_an_end, is_request, result_line,
-    shown,
-};
 use super::pending::{Asker, Pending, What, name_token};
 use super::questions::Way;
 use super::session::{Session, State};
+use crate::mcp::compose::{error_line, result_line};
+use crate::mcp::error_code::{INTERNAL_ERROR, INVALID_REQUEST};
+use crate::rpc::message::Message;
+use crate::rpc::parsed_line::excerpt;
+use crate::rpc::truncated::{id_at_an_end, is_request};
 
 impl Session {
     /// A line of the client; `to` is where its answers go.
@@ -49,15 +52,14 @@ impl Session {
             // It may be half a call with its arguments, so its text is not for everybody (§10).
             _ => {
                 warn!(bytes = text.len(), "skipped a line of the client that is no JSON-RPC");
-                debug!("the skipped line: {}", shown(text));
+                debug!("the skipped line: {}", excerpt(text));
             }
         }
     }
 
     /// One message of the client, alone or out of a batch; `headers` go with it over HTTP.
     pub fn client_message(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
-        let method = message.envelope.method_name();
-        message.trace("client", &method);
+        message.trace("client");
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Request, Some(raw)) => match Id::parse(raw) {
                 Some(key) => {
@@ -69,7 +71,7 @@ impl Session {
                 None => self.upstream.send_if_up(message.line, headers),
             },
             (Kind::Response, Some(raw)) => self.client_response(message, raw, headers),
-            _ => self.client_notification(message, &method, headers),
+            _ => self.client_notification(message, headers),
         }
     }
 
@@ -93,7 +95,7 @@ impl Session {
         params: &Params,
         asker: Asker,
     ) {
-        let method = &*message.envelope.method_name();
+        let method = Method::of(&message.envelope);
         if asker.headers.is_some() {
             state.headers = asker.headers.clone();
         }
@@ -101,22 +103,22 @@ impl Session {
             return self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
         }
         self.meet(&mut state, params);
-        if method == "tools/call" {
+        if method == Some(Method::CallTool) {
             return self.call(state, message, params, asker);
         }
         let busy = || state.pending.calls() > 0 || state.pending.any_opening();
-        if method == "ping" && (busy() || self.upstream.is_starting()) {
+        if method == Some(Method::Ping) && (busy() || self.upstream.is_starting()) {
             return self.answer(&asker, &result_line(&asker.id, "{}"));
         }
         state.settings.note(method, message.line, &message.envelope);
         let inside = state.pending.inside_id(&asker.key);
         let what = match method {
-            "initialize" => self.opening(&mut state, params, &inside),
-            "server/discover" => What::Discover,
-            "subscriptions/listen" => {
+            Some(Method::Initialize) => self.opening(&mut state, params, &inside),
+            Some(Method::Discover) => What::Discover,
+            Some(Method::Listen) => {
                 What::Listen { line: keep(message.line), acknowledged: false, lost: false }
             }
-            _ => match ListKey::of(method, message.envelope.params) {
+            _ => match method.and_then(|method| ListKey::of(method, message.envelope.params)) {
                 Some(key) => self.list_asked(&mut state, key, &inside),
                 None => What::Plain,
             },
@@ -148,10 +150,11 @@ impl Session {
         }
     }
 
-    fn client_notification(self: &Arc<Self>, message: &Message, method: &str, headers: &Headers) {
+    fn client_notification(self: &Arc<Self>, message: &Message, headers: &Headers) {
+        let method = Method::of(&message.envelope);
         match method {
-            "notifications/cancelled" => return self.cancelled(message, headers),
-            "notifications/initialized" => {
+            Some(Method::Cancelled) => return self.cancelled(message, headers),
+            Some(Method::Initialized) => {
                 self.state().settings.note(method, message.line, &message.envelope);
             }
             _ => {}

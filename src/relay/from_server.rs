@@ -2,35 +2,44 @@
 
 use tracing::{debug, warn};
 
-use crate::rpc::heard::Heard;
-use crate::rpc::message::{Id, Kind};
-use crate::rpc::params::Params;
+use crate::mcp::params::Params;
+use crate::rpc::id::Id;
+use crate::rpc::message::Kind;
+use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::Edits;
 use crate::upstream::From;
 
-use super::message::{METHOD_NOT_FOUND, Message, error_line, shown, subscription_id};
+use crate::mcp::compose::error_line;
+
+use crate::mcp::error_code::METHOD_NOT_FOUND;
+
+use crate::mcp::meta::{PROGRESS_TOKEN, subscription_id};
+use crate::mcp::method::{Method, is_news};
+
+use crate::rpc::message::Message;
+
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
+use crate::rpc::parsed_line::excerpt;
 
 impl Session {
-    pub(super) fn server_line(&self, heard: &Heard, from: &From) {
+    pub(super) fn server_line(&self, heard: &ParsedLine, from: &From) {
         match *heard {
-            Heard::Object { line, text, envelope } if envelope.is_message() => {
+            ParsedLine::Object { line, text, envelope } if envelope.is_message() => {
                 self.server_message(&Message { line, text, envelope, status: from.status }, from);
             }
-            Heard::Array { line, text } => self.server_batch(line, text, from),
-            Heard::Object { text, .. } | Heard::Junk { text, .. } => {
-                warn!("skipped a line of the server that is no JSON-RPC: {}", shown(text));
+            ParsedLine::Array { line, text } => self.server_batch(line, text, from),
+            ParsedLine::Object { text, .. } | ParsedLine::NoJson { text, .. } => {
+                warn!("skipped a line of the server that is no JSON-RPC: {}", excerpt(text));
             }
-            Heard::TooLong { head, tail, length } => self.server_too_long(head, tail, length),
+            ParsedLine::TooLong { head, tail, length } => self.server_too_long(head, tail, length),
         }
     }
 
     /// One message of the server, alone or out of a batch.
     pub(super) fn server_message(&self, message: &Message, from: &From) {
         self.upstream.heard();
-        let method = message.envelope.method_name();
-        message.trace("server", &method);
+        message.trace("server");
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Response, Some(raw)) => match Id::parse(raw) {
                 Some(id) => self.server_response(message, &id),
@@ -38,7 +47,7 @@ impl Session {
                 None => drop(self.client.notify(message.line)),
             },
             (Kind::Request, Some(raw)) => self.server_request(message, raw, from),
-            _ => self.server_notification(message, &method, from),
+            _ => self.server_notification(message, from),
         }
     }
 
@@ -92,12 +101,12 @@ impl Session {
         }
     }
 
-    fn server_notification(&self, message: &Message, method: &str, from: &From) {
-        match method {
-            "notifications/progress" => self.progress(message),
-            "notifications/cancelled" => self.server_cancels(message, from),
-            "notifications/message" if from.request.is_none() => self.log_message(message),
-            _ => self.subscribed(message, method, from),
+    fn server_notification(&self, message: &Message, from: &From) {
+        match Method::of(&message.envelope) {
+            Some(Method::Progress) => self.progress(message),
+            Some(Method::Cancelled) => self.server_cancels(message, from),
+            Some(Method::LogMessage) if from.request.is_none() => self.log_message(message),
+            method => self.subscribed(message, method, from),
         }
     }
 
@@ -117,7 +126,7 @@ impl Session {
     /// nobody waits for; any other is dropped (§1.1.1, §4.3).
     pub(super) fn progress(&self, message: &Message) {
         let params = Params::parse(message.envelope.params);
-        let Some(raw) = params.get("progressToken") else { return };
+        let Some(raw) = params.get(PROGRESS_TOKEN) else { return };
         let mut state = self.state();
         let Some(pending) = Id::parse(raw).and_then(|token| state.pending.by_token(&token)) else {
             debug!("dropped progress that nobody asked for");
@@ -168,15 +177,17 @@ impl Session {
 
     /// A notification that may belong to a subscription: it carries the client's own id of it, and
     /// is acknowledged to the client once, however often the server was started anew.
-    fn subscribed(&self, message: &Message, method: &str, from: &From) {
-        let acknowledges = method == "notifications/subscriptions/acknowledged";
+    fn subscribed(&self, message: &Message, method: Option<Method>, from: &From) {
+        let acknowledges = method == Some(Method::SubscriptionAcknowledged);
         let mut state = self.state();
         let subscription = message.envelope.params.and_then(subscription_id);
         let id = subscription.and_then(Id::parse);
         let pending = id.as_ref().and_then(|id| state.pending.get_mut(id));
         let Some(Pending { what: What::Listen { acknowledged, .. }, asker, .. }) = pending else {
             match from.request {
-                None if is_news(method) => self.client.announce(message.line),
+                None if is_news(&message.envelope.method_name()) => {
+                    self.client.announce(message.line)
+                }
                 request => drop(self.to_client(&state, request, message.line, false)),
             }
             return;
@@ -202,9 +213,4 @@ impl Session {
         }
         self.answer_edited(&asker, message, edits);
     }
-}
-
-/// Whether a notification can belong to no request.
-fn is_news(method: &str) -> bool {
-    method.ends_with("/list_changed") || method == "notifications/resources/updated"
 }

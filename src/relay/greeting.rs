@@ -3,16 +3,18 @@
 
 use tokio::time::Instant;
 
-use crate::rpc::message::{Id, quoted};
+use crate::rpc::id::Id;
+
+use crate::mcp::params::Params;
 use crate::rpc::object::Members;
-use crate::rpc::params::Params;
 use crate::rpc::splice::Edits;
+use crate::rpc::string::quoted;
 
 use super::client::Client;
 use super::deadlines::Due;
-use super::message::Message;
 use super::pending::{Asker, What};
 use super::session::{Session, State};
+use crate::rpc::message::Message;
 
 /// What models are told, once, in `instructions`.
 pub const PARAGRAPH: &str = "Tools of this server may take long. A call that takes longer than \

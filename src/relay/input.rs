@@ -13,16 +13,20 @@ use uuid::Uuid;
 
 use crate::jobs::handle::seconds;
 use crate::jobs::job::{Job, Outcome};
-use crate::rpc::message::{Envelope, Id};
+use crate::mcp::meta::{MetaEdit, edit_meta};
+use crate::mcp::method::Method;
+use crate::mcp::params::Params;
+use crate::rpc::id::Id;
+use crate::rpc::message::Envelope;
 use crate::rpc::object::Members;
-use crate::rpc::params::Params;
-use crate::rpc::splice::{Edits, MetaEdit, edit_meta};
+use crate::rpc::splice::Edits;
 
 use super::call::Call;
 use super::deadlines::Due;
-use super::message::{request_line, text_of};
 use super::pending::Token;
 use super::session::{Session, State};
+use crate::mcp::compose::request_line;
+use crate::rpc::message::text_of;
 
 /// The members that bring the answers.
 const ANSWERS: [&str; 2] = ["inputResponses", "requestState"];
@@ -85,7 +89,7 @@ impl Session {
 
 /// The original request under a new id, with the answers in place of earlier ones.
 fn again(id: &Id, call: &Call, answers: &Params, token: Option<&Token>) -> Bytes {
-    let line = request_line(id, "tools/call", Some(text_of(&call.params)));
+    let line = request_line(id, Method::CallTool, Some(text_of(&call.params)));
     let text = text_of(&line);
     let envelope = Envelope::parse(text).unwrap_or_default();
     let Some(params) = envelope.params else { return line };

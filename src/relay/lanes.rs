@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use tracing::debug;
 
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 
 use super::call::Call;
 use super::pending::{Pending, What};

@@ -7,17 +7,19 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::config::Budget;
+use crate::mcp::meta::modern_meta;
+use crate::mcp::method::Method;
+use crate::rpc::id::Id;
 use crate::rpc::lines::keep;
-use crate::rpc::message::Id;
-use crate::rpc::params::modern_meta;
 use crate::rpc::splice::Edits;
 
 use super::catalog::{Held, Next};
 use super::deadlines::Due;
 use super::lists::{ListKey, ListKind};
-use super::message::{Message, request_line, result_line, text_of};
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
+use crate::mcp::compose::{request_line, result_line};
+use crate::rpc::message::{Message, text_of};
 
 /// A list that the server leaves unanswered for so long is repeated from memory (§1.1.5).
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
@@ -137,7 +139,7 @@ impl Session {
         members.extend(cursor.map(|cursor| format!(r#""cursor":{cursor}"#)));
         let params = (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")));
         let id = state.pending.own_id();
-        let line = request_line(&id, "tools/list", params.as_deref());
+        let line = request_line(&id, Method::ListTools, params.as_deref());
         state.pending.insert(id.clone(), Pending::own(What::Catalog));
         let headers = state.headers.clone();
         if self.to_server(state, &line, &headers).is_err() {

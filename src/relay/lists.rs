@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 
+use crate::mcp::method::Method;
 use crate::rpc::lines::keep;
 use crate::rpc::object::Members;
 
@@ -22,33 +23,33 @@ pub enum ListKind {
 }
 
 impl ListKind {
-    pub fn of(method: &str) -> Option<Self> {
+    /// The list that a method asks for; `None` where it asks for something else.
+    pub fn of(method: Method) -> Option<Self> {
         Some(match method {
-            "tools/list" => ListKind::Tools,
-            "prompts/list" => ListKind::Prompts,
-            "resources/list" => ListKind::Resources,
-            "resources/templates/list" => ListKind::ResourceTemplates,
+            Method::ListTools => ListKind::Tools,
+            Method::ListPrompts => ListKind::Prompts,
+            Method::ListResources => ListKind::Resources,
+            Method::ListResourceTemplates => ListKind::ResourceTemplates,
             _ => return None,
         })
     }
 
-    pub fn method(self) -> &'static str {
+    /// The request for the list.
+    pub fn method(self) -> Method {
         match self {
-            ListKind::Tools => "tools/list",
-            ListKind::Prompts => "prompts/list",
-            ListKind::Resources => "resources/list",
-            ListKind::ResourceTemplates => "resources/templates/list",
+            ListKind::Tools => Method::ListTools,
+            ListKind::Prompts => Method::ListPrompts,
+            ListKind::Resources => Method::ListResources,
+            ListKind::ResourceTemplates => Method::ListResourceTemplates,
         }
     }
 
     /// The notification that says that the list has changed.
-    pub fn changed(self) -> &'static str {
+    pub fn changed(self) -> Method {
         match self {
-            ListKind::Tools => "notifications/tools/list_changed",
-            ListKind::Prompts => "notifications/prompts/list_changed",
-            ListKind::Resources | ListKind::ResourceTemplates => {
-                "notifications/resources/list_changed"
-            }
+            ListKind::Tools => Method::ToolsChanged,
+            ListKind::Prompts => Method::PromptsChanged,
+            ListKind::Resources | ListKind::ResourceTemplates => Method::ResourcesChanged,
         }
     }
 }
@@ -63,7 +64,7 @@ pub struct ListKey {
 
 impl ListKey {
     /// `None` for what is no list request, or one that asks for more than a page.
-    pub fn of(method: &str, params: Option<&str>) -> Option<Self> {
+    pub fn of(method: Method, params: Option<&str>) -> Option<Self> {
         let kind = ListKind::of(method)?;
         let Some(params) = params else { return Some(ListKey { kind, cursor: None }) };
         let members = Members::parse(params)?;

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use crate::downstream::channel::Channel;
-use crate::rpc::params::Params;
+use crate::mcp::method::Method;
+use crate::mcp::params::Params;
 
 use super::call::Call;
 use super::client::Client;
-use super::message::{HEADER_MISMATCH, Message, request_line, text_of};
 use super::pending::Asker;
 use super::session::{Session, State};
+use crate::mcp::compose::request_line;
+use crate::mcp::error_code::HEADER_MISMATCH;
+use crate::rpc::message::{Message, text_of};
 
 impl Session {
     /// We are the HTTP client of a client over stdio.
@@ -41,7 +44,7 @@ impl Session {
     /// Reads the list again, and sends the call once more, with the headers that the server wants
     /// now. It has not looked at the call itself.
     pub(super) fn call_again(&self, state: &mut State, call: &Call, asker: Asker) {
-        let line = request_line(&asker.key, "tools/call", Some(text_of(&call.params)));
+        let line = request_line(&asker.key, Method::CallTool, Some(text_of(&call.params)));
         let asker = Asker { headers: None, refused: true, ..asker };
         let reading = state.catalog.is_reading();
         state.catalog.hold_call(asker, line);

@@ -25,7 +25,6 @@ pub mod input;
 pub mod lanes;
 pub mod listing;
 pub mod lists;
-pub mod message;
 pub mod mirrored;
 pub mod own;
 pub mod patience;

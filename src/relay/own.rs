@@ -3,18 +3,16 @@
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
 use crate::jobs::handle::{Answer, OwnTool, View, error_result, progress_message};
 use crate::jobs::job::Job;
 use crate::jobs::tools::{self, GetArguments};
-use crate::rpc::message::quoted;
-use crate::rpc::params::Params;
+use crate::mcp::params::Params;
 
-use super::message::{raw_error_line, result_line};
 use super::pending::Asker;
 use super::session::{Session, State, Waiting};
+use crate::mcp::compose::{progress_line, raw_error_line, result_line};
 
 /// Progress of a waiting poll comes so often (§5.1).
 const BEAT: Duration = Duration::from_secs(10);
@@ -184,12 +182,9 @@ impl Session {
 
     fn beat(&self, wait: &Wait) {
         let Some(token) = &wait.token else { return };
-        let line = format!(
-            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{token},"progress":{},"message":{}}}}}"#,
-            wait.job.elapsed().as_secs(),
-            quoted(&progress_message(&wait.job)),
-        );
-        wait.asker.reply.push(&Bytes::from(line));
+        let elapsed = wait.job.elapsed().as_secs();
+        let line = progress_line(token, elapsed, &progress_message(&wait.job));
+        wait.asker.reply.push(&line);
     }
 
     fn wait_over(&self, wait: &Wait) {

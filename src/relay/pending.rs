@@ -11,16 +11,16 @@ use tokio::time::Instant;
 
 use crate::downstream::reply::Reply;
 use crate::jobs::job::Job;
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 use crate::rpc::splice::Edits;
 use crate::upstream::Headers;
 
 use super::call::Call;
 use super::deadlines::Slot;
 use super::lists::ListKey;
-use super::message::Message;
 use super::revival::Step;
 use super::session::State;
+use crate::rpc::message::Message;
 
 /// Own ids start here: numbers that every server's id type can hold, rarely used by clients.
 const OWN_IDS: i64 = 1_000_000_001;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 
 use super::session::STALE;
 

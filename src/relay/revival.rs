@@ -6,15 +6,19 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::rpc::message::{Envelope, Id};
+use crate::mcp::method::Method;
+use crate::rpc::id::Id;
+use crate::rpc::lines::keep;
+
+use crate::rpc::message::Envelope;
 use crate::rpc::object::Members;
 use crate::rpc::splice::with_id;
 
 use super::deadlines::Due;
 use super::lists::{ListKey, ListKind};
-use super::message::request_line;
 use super::pending::{Pending, What};
 use super::session::{Session, State};
+use crate::mcp::compose::{notification_line, request_line};
 
 /// Subscriptions remembered, at the most.
 const SUBSCRIPTIONS: usize = 10_000;
@@ -49,19 +53,19 @@ impl Settings {
     }
 
     /// Notes what a message of the client sets.
-    pub fn note(&mut self, method: &str, line: &Bytes, envelope: &Envelope) {
+    pub fn note(&mut self, method: Option<Method>, line: &Bytes, envelope: &Envelope) {
         let params = envelope.params.unwrap_or("{}");
         let uri = || Members::parse(params).and_then(|members| members.get("uri"));
         match method {
-            "initialize" => self.initialize = Some(params.into()),
-            "notifications/initialized" => self.initialized = Some(crate::rpc::lines::keep(line)),
-            "logging/setLevel" => self.log_level = Some(params.into()),
-            "resources/subscribe" if self.subscriptions.len() < SUBSCRIPTIONS => {
+            Some(Method::Initialize) => self.initialize = Some(params.into()),
+            Some(Method::Initialized) => self.initialized = Some(keep(line)),
+            Some(Method::SetLogLevel) => self.log_level = Some(params.into()),
+            Some(Method::Subscribe) if self.subscriptions.len() < SUBSCRIPTIONS => {
                 if let Some(uri) = uri() {
                     self.subscriptions.insert(uri.into(), params.into());
                 }
             }
-            "resources/unsubscribe" => {
+            Some(Method::Unsubscribe) => {
                 if let Some(uri) = uri() {
                     self.subscriptions.remove(uri);
                 }
@@ -82,14 +86,14 @@ impl Session {
                 self.upstream.ready();
             }
             Some(params) => {
-                let id = self.ask(state, Step::Initialize, "initialize", Some(&params));
+                let id = self.ask(state, Step::Initialize, Method::Initialize, Some(&params));
                 let at = Instant::now() + self.config.start_timeout;
                 self.add_deadline(state, at, Due::Handshake(id));
             }
         }
     }
 
-    fn ask(&self, state: &mut State, step: Step, method: &str, params: Option<&str>) -> Id {
+    fn ask(&self, state: &mut State, step: Step, method: Method, params: Option<&str>) -> Id {
         let id = state.pending.own_id();
         state.pending.insert(id.clone(), Pending::own(What::Revival(step)));
         self.upstream.send_first(&request_line(&id, method, params), &state.headers);
@@ -119,10 +123,10 @@ impl Session {
             self.upstream.send_first(line, &state.headers);
         }
         if let Some(params) = state.settings.log_level.clone() {
-            self.ask(state, Step::Setting, "logging/setLevel", Some(&params));
+            self.ask(state, Step::Setting, Method::SetLogLevel, Some(&params));
         }
         for params in state.settings.subscriptions.values().cloned().collect::<Vec<_>>() {
-            self.ask(state, Step::Setting, "resources/subscribe", Some(&params));
+            self.ask(state, Step::Setting, Method::Subscribe, Some(&params));
         }
         self.listen_again(state);
         if state.settings.initialize.is_some() {
@@ -164,8 +168,7 @@ impl Session {
 
     /// Tells the client to ask for a list again.
     pub(super) fn tell_changed(&self, kind: ListKind) {
-        let line = format!(r#"{{"jsonrpc":"2.0","method":"{}"}}"#, kind.changed());
-        self.client.announce(&line.into());
+        self.client.announce(&notification_line(kind.changed(), None));
     }
 }
 

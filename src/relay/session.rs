@@ -24,9 +24,9 @@ use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::job::Outcome;
 use crate::jobs::registry::Registry;
-use crate::rpc::heard::Heard;
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 use crate::rpc::outbox::Room;
+use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::{Edits, with_id};
 use crate::upstream::supervisor::{Delivery, Supervisor};
 use crate::upstream::{End, Events, From, Headers, Loss, StartError, without_details};
@@ -38,11 +38,11 @@ use super::deadlines::{Deadlines, Due};
 use super::departure::Away;
 use super::lanes::Lanes;
 use super::lists::{ListKind, Lists};
-use super::message::Message;
 use super::patience::Patience;
 use super::pending::{Asker, Pendings, Recent};
 use super::questions::Questions;
 use super::revival::Settings;
+use crate::rpc::message::Message;
 
 /// Requests that are over and remembered, so that what comes late for them is dropped.
 pub(super) const STALE: usize = 1024;
@@ -292,7 +292,7 @@ impl Session {
 }
 
 impl Events for Session {
-    fn message(&self, heard: &Heard, from: From) {
+    fn message(&self, heard: &ParsedLine, from: From) {
         self.server_line(heard, &from);
     }
 

@@ -1,13 +1,20 @@
-//! The envelope of a JSON-RPC message, borrowed from its text in one pass.
+//! A JSON-RPC message: its text, and its envelope, borrowed from the text in one pass.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::from_utf8;
 
+use bytes::Bytes;
+use http::StatusCode;
 use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use tracing::debug;
 
+use super::id::Id;
 use super::object::Members;
+use super::splice::Edits;
+use super::string::string;
 
 /// What is known of a message without looking into it. Every field is the raw JSON text of the
 /// member; of a key that stands twice, the last one counts, as in most JSON readers.
@@ -72,7 +79,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// The code of an error; `None` for anything else.
-    pub fn error_code(&self) -> Option<i64> {
+    pub fn error_code(&self) -> Option<i32> {
         Members::parse(self.error?)?.get("code")?.parse().ok()
     }
 
@@ -150,71 +157,53 @@ impl Visitor<'_> for FieldSeed {
     }
 }
 
-/// The text that a raw JSON string stands for; `None` where it is no string, or one with a lone
-/// surrogate.
-pub fn string(raw: &str) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
-        return Some(Cow::Borrowed(inner));
-    }
-    serde_json::from_str::<String>(raw).ok().map(Cow::Owned)
+/// A message on its way through.
+pub struct Message<'a> {
+    pub line: &'a Bytes,
+    pub text: &'a str,
+    pub envelope: Envelope<'a>,
+    /// the HTTP status that a server gave an answer, where it is not 200
+    pub status: Option<StatusCode>,
 }
 
-/// A text as raw JSON string, with its quotes.
-pub fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a string is always valid JSON")
+impl<'a> Message<'a> {
+    pub fn new(line: &'a Bytes, text: &'a str, envelope: Envelope<'a>) -> Self {
+        Message { line, text, envelope, status: None }
+    }
+
+    /// A message of our own making.
+    pub fn of(line: &'a Bytes) -> Self {
+        let text = text_of(line);
+        Self::new(line, text, Envelope::parse(text).unwrap_or_default())
+    }
+
+    /// The raw id; empty where there is none.
+    pub fn id(&self) -> &'a str {
+        self.envelope.id.unwrap_or_default()
+    }
+
+    /// Puts the id in by which the server knows the request, where the client wrote another.
+    pub fn go_by(&self, inside: &Id, edits: &mut Edits) {
+        if !inside.is_written(self.id()) {
+            edits.replace(self.text, self.id(), inside.to_json());
+        }
+    }
+
+    /// The bytes to send on.
+    pub fn edited(&self, edits: Edits) -> Bytes {
+        if edits.is_empty() { self.line.clone() } else { edits.apply(self.text).into() }
+    }
+
+    /// Logs that the message came.
+    pub fn trace(&self, from: &str) {
+        let method = &*self.envelope.method_name();
+        debug!(from, method, id = self.envelope.id, bytes = self.line.len());
+    }
 }
 
-/// A request id or progress token as a key: equal where a JSON reader would call them equal, so
-/// that a server which answers `"\u0031"` with `"1"`, or `1.0` with `1`, is still understood.
-/// `"1"` and `1` differ.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Id {
-    /// a number without a fraction that fits
-    Number(i64),
-    /// a string, unescaped
-    Text(Box<str>),
-    /// any other number, or a string with a lone surrogate: its raw text
-    Raw(Box<str>),
-}
-
-impl Id {
-    /// Reads raw JSON text; `None` for what can be no id (`null`, objects, arrays, booleans).
-    pub fn parse(raw: &str) -> Option<Id> {
-        match raw.as_bytes().first()? {
-            b'"' => Some(match string(raw) {
-                Some(text) => Id::Text(text.into()),
-                None => Id::Raw(raw.into()),
-            }),
-            b'-' | b'0'..=b'9' => Some(Id::number(raw)),
-            _ => None,
-        }
-    }
-
-    fn number(raw: &str) -> Id {
-        if let Ok(n) = raw.parse::<i64>() {
-            return Id::Number(n);
-        }
-        // 2^53: beyond it a float no longer tells neighbours apart.
-        match raw.parse::<f64>() {
-            Ok(x) if x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0 => Id::Number(x as i64),
-            _ => Id::Raw(raw.into()),
-        }
-    }
-
-    /// Whether this raw JSON text is the id.
-    pub fn is_written(&self, raw: &str) -> bool {
-        Id::parse(raw).as_ref() == Some(self)
-    }
-
-    /// The id as raw JSON text.
-    pub fn to_json(&self) -> String {
-        match self {
-            Id::Number(n) => n.to_string(),
-            Id::Text(text) => quoted(text),
-            Id::Raw(raw) => raw.to_string(),
-        }
-    }
+/// The text of a line that was found to be valid, or that we made.
+pub fn text_of(line: &Bytes) -> &str {
+    from_utf8(line).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -229,15 +218,5 @@ mod tests {
         assert_eq!(envelope.method_name(), "a/b");
         assert_eq!(envelope.params, Some("[1e400]"));
         assert_eq!(envelope.kind(), Kind::Request);
-    }
-
-    #[test]
-    fn ids_are_equal_where_a_reader_says_so() {
-        assert_eq!(Id::parse("1.0"), Id::parse("1"));
-        assert_eq!(Id::parse(r#""\u0031""#), Id::parse(r#""1""#));
-        assert_ne!(Id::parse(r#""1""#), Id::parse("1"));
-        assert_eq!(Id::parse("null"), None);
-        assert_ne!(Id::parse("9007199254740993"), Id::parse("9007199254740992"));
-        assert_eq!(Id::parse("1e400").unwrap().to_json(), "1e400");
     }
 }

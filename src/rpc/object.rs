@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
-use super::message::string;
+use super::string::string;
 
 /// A member of an object: key and value as raw JSON text.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Edits of messages: splices of byte ranges. What no edit names stays the bytes that came in.
 //!
-//! contract §1.1 lists all that may be edited; those of `_meta` are here, the others stand beside
-//! the message they change (`relay/catalog.rs`, `relay/greeting.rs`, `relay/input.rs`).
+//! contract §1.1 lists all that may be edited. Each edit stands beside the message that it changes;
+//! those of `_meta` are in `mcp/meta.rs`.
 
 use std::ops::Range;
 
-use super::message::{Envelope, quoted};
 use super::object::Members;
+use super::string::quoted;
 
 /// A set of replacements in one text. Their ranges must not overlap: an object or array is edited
 /// once.
@@ -125,108 +125,9 @@ pub fn with_id(text: &str, id: &str, with: &str) -> String {
     edits.apply(text)
 }
 
-/// §1.1.4: the budget that the caller asked for is ours; it is taken out of `_meta`.
-pub const ANSWER_WITHIN: &str = "unhurry/answer_within";
-
-/// §1.1.2: the key under which the schema of a deferrable tool is kept.
-pub const OUTPUT_SCHEMA: &str = "unhurry/outputSchema";
-
-/// §4.2: the key under which every answer about a job has its status.
-pub const JOB: &str = "unhurry/job";
-
-/// What becomes of a request's `_meta` on its way to the server.
-#[derive(Default)]
-pub struct MetaEdit<'a> {
-    /// §1.1.4: take out `unhurry/answer_within`
-    pub drop_answer_within: bool,
-    /// §1.1.1, §1.1.4: the progress token to put in, as raw JSON
-    pub token: Option<&'a str>,
-}
-
-/// §1.1.4: edits of `params._meta` of a request, given the envelope parsed from `text`.
-pub fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, change: &MetaEdit) {
-    let token = change.token.map(|token| format!(r#"{{"progressToken":{token}}}"#));
-    let Some(params) = envelope.params else {
-        if let Some(meta) = token {
-            edits.set_member(text, text, "params", &format!(r#"{{"_meta":{meta}}}"#));
-        }
-        return;
-    };
-    let Some(members) = Members::parse(params) else { return };
-    match (members.get("_meta"), token) {
-        (Some(meta), _) => {
-            let mut changes = Vec::new();
-            if change.drop_answer_within {
-                changes.push((ANSWER_WITHIN, None));
-            }
-            if change.token.is_some() {
-                changes.push(("progressToken", change.token));
-            }
-            edits.edit_object(text, meta, &changes);
-        }
-        (None, Some(meta)) => edits.set_member(text, params, "_meta", &meta),
-        (None, None) => {}
-    }
-}
-
-/// §5.1: a result with `_meta["unhurry/job"]`, nothing else changed. `job` is raw JSON.
-pub fn with_job(result: &str, job: &str) -> String {
-    let mut edits = Edits::new();
-    match Members::parse(result).and_then(|members| members.get("_meta")) {
-        // `_meta` that is no object is invalid, and not ours to mend.
-        Some(meta) => edits.set_member(result, meta, JOB, job),
-        None => {
-            edits.set_member(result, result, "_meta", &format!("{{{}:{job}}}", quoted(JOB)));
-        }
-    }
-    edits.apply(result)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn meta(text: &str, change: MetaEdit) -> String {
-        let envelope = Envelope::parse(text).unwrap();
-        let mut edits = Edits::new();
-        edit_meta(&mut edits, text, &envelope, &change);
-        edits.apply(text)
-    }
-
-    #[test]
-    fn answer_within_is_taken_out_and_nothing_else_s1_1_4() {
-        let drop = || MetaEdit { drop_answer_within: true, token: None };
-        let text = r#"{"params":{"_meta":{ "unhurry/answer_within" : 1 }}}"#;
-        assert_eq!(meta(text, drop()), r#"{"params":{"_meta":{  }}}"#);
-        let text = r#"{"params":{"_meta":{"a":1.10,"unhurry/answer_within":1,"b":2}}}"#;
-        assert_eq!(meta(text, drop()), r#"{"params":{"_meta":{"a":1.10,"b":2}}}"#);
-        let text = r#"{"params":{"_meta":{"a":1.10 , "unhurry/answer_within":1}}}"#;
-        assert_eq!(meta(text, drop()), r#"{"params":{"_meta":{"a":1.10}}}"#);
-    }
-
-    #[test]
-    fn a_token_is_put_in_wherever_there_is_none_s1_1_4() {
-        let with = |drop| MetaEdit { drop_answer_within: drop, token: Some("\"t\"") };
-        assert_eq!(
-            meta(r#"{"method":"x"}"#, with(false)),
-            r#"{"method":"x","params":{"_meta":{"progressToken":"t"}}}"#
-        );
-        assert_eq!(
-            meta(r#"{"params":{}}"#, with(false)),
-            r#"{"params":{"_meta":{"progressToken":"t"}}}"#
-        );
-        assert_eq!(
-            meta(r#"{"params":{"_meta":{"unhurry/answer_within":1}}}"#, with(true)),
-            r#"{"params":{"_meta":{"progressToken":"t"}}}"#
-        );
-        assert_eq!(
-            meta(
-                r#"{"params":{"_meta":{"progressToken":7,"unhurry/answer_within":1}}}"#,
-                with(true)
-            ),
-            r#"{"params":{"_meta":{"progressToken":"t"}}}"#
-        );
-    }
 
     #[test]
     fn members_can_be_taken_out_and_put_in_anywhere() {
@@ -265,15 +166,5 @@ mod tests {
         assert_eq!(without(&[2, 3]), "[1 , 2]");
         assert_eq!(without(&[0, 2]), "[2 ,4]");
         assert_eq!(without(&[0, 1, 2, 3]), "[]");
-    }
-
-    #[test]
-    fn the_job_is_added_to_meta_and_nothing_else_s5_1() {
-        assert_eq!(with_job(r#"{"a":1e400}"#, "1"), r#"{"a":1e400,"_meta":{"unhurry/job":1}}"#);
-        assert_eq!(with_job(r#"{}"#, "1"), r#"{"_meta":{"unhurry/job":1}}"#);
-        assert_eq!(
-            with_job(r#"{"_meta":{"x":-0}, "b":2}"#, "1"),
-            r#"{"_meta":{"x":-0,"unhurry/job":1}, "b":2}"#
-        );
     }
 }

@@ -7,21 +7,11 @@ use http::header::{
 use http::{Response, StatusCode};
 
 use crate::downstream::http::body::Body;
-use crate::rpc::message::quoted;
+use crate::mcp::error_code::REFUSED;
+use crate::rpc::string::quoted;
 
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-
-pub use crate::relay::message::{HEADER_MISMATCH, INVALID_REQUEST};
-
-/// JSON-RPC error codes of responses that are no answer to a call.
-pub const PARSE_ERROR: i32 = rmcp::model::ErrorCode::PARSE_ERROR.0;
-pub const INVALID_PARAMS: i32 = rmcp::model::ErrorCode::INVALID_PARAMS.0;
-pub const UNSUPPORTED_VERSION: i32 = -32022;
-/// What MCP's own servers say of an unknown session.
-pub const NO_SESSION: i32 = -32001;
-/// What they say of any other refusal in the legacy era.
-pub const REFUSED: i32 = -32000;
 
 /// A response without a body.
 pub fn empty(status: StatusCode) -> Response<Body> {

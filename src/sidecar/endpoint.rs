@@ -14,7 +14,9 @@ use crate::downstream::http::guard::{self, Refusal};
 use crate::downstream::http::listener::Endpoint;
 use crate::upstream::server::Server;
 
-use super::answers::{REFUSED, empty, error, not_allowed, passed_on, text, unauthorized};
+use crate::mcp::error_code::REFUSED;
+
+use super::answers::{empty, error, not_allowed, passed_on, text, unauthorized};
 use super::principal::Principals;
 use super::sessions::Sessions;
 

@@ -11,23 +11,21 @@ use crate::downstream::http::body::Body;
 use crate::downstream::http::event_stream::EventStream;
 use crate::downstream::http::exchange::Exchange;
 use crate::downstream::reply::Reply;
-use crate::relay::message::Message;
+use crate::mcp::error_code::{INVALID_REQUEST, NO_SESSION, PARSE_ERROR, REFUSED};
+use crate::mcp::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+use crate::mcp::method::Method;
+use crate::mcp::params::Params;
+use crate::mcp::revision;
 use crate::relay::pending::Asker;
-use crate::rpc::header_names::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
-use crate::rpc::message::{Envelope, Id, Kind};
+use crate::rpc::id::Id;
+use crate::rpc::message::Message;
+use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
-use crate::rpc::params::Params;
 
-use super::answers::{
-    INVALID_REQUEST, NO_SESSION, PARSE_ERROR, REFUSED, empty, error, events, not_allowed,
-    unavailable,
-};
+use super::answers::{empty, error, events, not_allowed, unavailable};
 use super::endpoint::Sidecar;
 use super::post::{Asked, Takes};
 use super::sessions::{Legacy, NoSession, Sessions};
-
-/// The revisions that a session may be on.
-const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 impl Sidecar {
     /// One message of a legacy client.
@@ -39,7 +37,7 @@ impl Sidecar {
         params: &Params,
     ) -> Asked {
         let kind = message.envelope.kind();
-        if kind == Kind::Request && message.envelope.method_name() == "initialize" {
+        if kind == Kind::Request && Method::of(&message.envelope) == Some(Method::Initialize) {
             return self.initialize(headers, takes, message, params);
         }
         let legacy = match self.session_of(headers) {
@@ -90,9 +88,10 @@ impl Sidecar {
             return Err(Box::new(error(StatusCode::BAD_REQUEST, None, REFUSED, message)));
         };
         if let Some(version) = headers.get(PROTOCOL_VERSION)
-            && !VERSIONS.iter().any(|known| version == known)
+            && !revision::LEGACY.iter().any(|known| version == known)
         {
-            let message = format!("MCP-Protocol-Version must be one of {}", VERSIONS.join(", "));
+            let message =
+                format!("MCP-Protocol-Version must be one of {}", revision::LEGACY.join(", "));
             return Err(Box::new(error(StatusCode::BAD_REQUEST, None, REFUSED, &message)));
         }
         let principal = self.principals.of(headers);

@@ -7,16 +7,21 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use crate::downstream::http::body::Body;
 use crate::downstream::reply::Reply;
-use crate::relay::message::Message;
-use crate::relay::pending::Asker;
-use crate::rpc::header_names::{METHOD, NAME, PROTOCOL_VERSION, named_member};
-use crate::rpc::message::{Envelope, Id, Kind, quoted};
-use crate::rpc::param_headers::decode;
-use crate::rpc::params::{MODERN, Params};
-
-use super::answers::{
-    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, empty, error, error_with,
+use crate::mcp::error_code::{
+    self, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_VERSION,
 };
+use crate::mcp::header::{METHOD, NAME, PROTOCOL_VERSION};
+use crate::mcp::method::Method;
+use crate::mcp::param_headers::decode;
+use crate::mcp::params::Params;
+use crate::mcp::revision::MODERN;
+use crate::relay::pending::Asker;
+use crate::rpc::id::Id;
+use crate::rpc::message::Message;
+use crate::rpc::message::{Envelope, Kind};
+use crate::rpc::string::quoted;
+
+use super::answers::{empty, error, error_with};
 use super::endpoint::Sidecar;
 use super::legacy::{bad_id, no_session};
 use super::post::{Asked, Takes};
@@ -39,8 +44,8 @@ pub fn status_of(answer: &Bytes) -> StatusCode {
         Envelope::parse(text).ok()?.error_code()
     };
     match (answer.len() < ERROR).then(code).flatten() {
-        Some(-32601) => StatusCode::NOT_FOUND,
-        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Some(code) if error_code::MODERN.contains(&code) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }
@@ -156,7 +161,8 @@ fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Problem> {
 fn check_named(headers: &HeaderMap, method: &str, params: &Params) -> Result<(), Problem> {
     must_equal(headers, &METHOD, method)?;
     // Without it the request is wrong in itself, which the server will say.
-    match named_member(method).and_then(|member| params.text(member)) {
+    let named = Method::parse(method).and_then(Method::named_member);
+    match named.and_then(|member| params.text(member)) {
         Some(name) => must_equal(headers, &NAME, &name),
         None => Ok(()),
     }

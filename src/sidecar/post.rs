@@ -12,15 +12,15 @@ use tokio::time::timeout;
 use crate::downstream::http::body::Body;
 use crate::downstream::http::event_stream::EventStream;
 use crate::downstream::http::exchange::{Event, Reading};
-use crate::relay::message::Message;
+use crate::mcp::error_code::{INVALID_REQUEST, PARSE_ERROR, REFUSED};
+use crate::mcp::header::PARAM_PREFIX;
+use crate::mcp::params::Params;
 use crate::rpc::lines::with_text;
+use crate::rpc::message::Message;
 use crate::rpc::message::{Envelope, Kind};
-use crate::rpc::params::Params;
 use crate::upstream::Headers;
 
-use super::answers::{
-    INVALID_REQUEST, JSON, PARSE_ERROR, REFUSED, empty, error, events, json, passed_on,
-};
+use super::answers::{JSON, empty, error, events, json, passed_on};
 use super::endpoint::Sidecar;
 use super::legacy::Begun;
 use super::modern;
@@ -124,7 +124,7 @@ impl Sidecar {
         let names = self.config.remote().map(|remote| &remote.forward_headers[..]);
         let is_wanted = |name: &HeaderName| {
             names.is_some_and(|names| names.contains(name))
-                || (with_params && name.as_str().starts_with("mcp-param-"))
+                || (with_params && name.as_str().starts_with(PARAM_PREFIX))
         };
         if !headers.keys().any(is_wanted) {
             return None;

@@ -12,7 +12,9 @@ use tokio::time::timeout;
 
 use crate::downstream::http::body::Body;
 
-use super::answers::{REFUSED, empty, error, unavailable};
+use crate::mcp::error_code::REFUSED;
+
+use super::answers::{empty, error, unavailable};
 
 /// How long the next part of a body may take.
 const BODY: Duration = Duration::from_secs(60);

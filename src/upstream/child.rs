@@ -11,9 +11,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::logging::Stderr;
-use crate::rpc::heard::Heard;
 use crate::rpc::lines::{Line, Lines, each_line};
 use crate::rpc::outbox::Outbox;
+use crate::rpc::parsed_line::ParsedLine;
 
 use super::process::{Pipes, Process};
 use super::{Events, From};
@@ -74,7 +74,8 @@ impl Life {
         let to_server = outbox.clone();
         let mut writer = tokio::spawn(async move { to_server.run(pipes.stdin).await });
         let mut reader = tokio::spawn(async move {
-            let on_line = |line| Heard::read(&line, |heard| events.message(heard, From::default()));
+            let on_line =
+                |line| ParsedLine::parse(&line, |heard| events.message(heard, From::default()));
             each_line(pipes.stdout, limit, on_line, || events.room()).await;
         });
 

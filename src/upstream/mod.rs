@@ -14,9 +14,9 @@ use std::time::Duration;
 use ::http::{HeaderMap, Response, StatusCode};
 use bytes::Bytes;
 
-use crate::rpc::heard::Heard;
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 use crate::rpc::outbox::{Outbox, Room};
+use crate::rpc::parsed_line::ParsedLine;
 
 /// Headers that go with one message over HTTP besides those that the transport makes itself: the
 /// caller's forwarded ones, and `Mcp-Param-*`. A child has no use for them.
@@ -60,7 +60,7 @@ impl Way for Outbox {
 /// never while the caller holds a lock of the supervisor.
 pub trait Events: Send + Sync {
     /// A line of the server.
-    fn message(&self, heard: &Heard, from: From);
+    fn message(&self, heard: &ParsedLine, from: From);
     /// The server is gone; nothing more comes from it.
     fn lost(&self, end: &End);
     /// One request gets no answer; everything else goes on.

@@ -3,7 +3,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::rpc::message::{Envelope, Id};
+use crate::rpc::id::Id;
+
+use crate::rpc::message::Envelope;
 
 use super::supervisor::{Queue, State, Supervisor, Unsent};
 
@@ -100,7 +102,7 @@ mod tests {
     use tokio::time::Instant;
 
     use crate::config::{Remote, Transport};
-    use crate::rpc::heard::Heard;
+    use crate::rpc::parsed_line::ParsedLine;
     use crate::upstream::server::Server;
     use crate::upstream::supervisor::{Delivery, Link};
     use crate::upstream::{End, Events, From, Headers, Loss, Room, Way, http};
@@ -136,7 +138,7 @@ mod tests {
     }
 
     impl Events for Notes {
-        fn message(&self, _: &Heard, _: From) {}
+        fn message(&self, _: &ParsedLine, _: From) {}
 
         fn lost(&self, end: &End) {
             self.note(format!("lost, during start: {}", end.during_start));

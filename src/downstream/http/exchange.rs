@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use smallvec::SmallVec;
 
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 
 /// Bytes that may wait ahead of the answer for a client that does not read them; what comes then is
 /// dropped.

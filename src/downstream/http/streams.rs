@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 
 use super::exchange::{Exchange, Terms, Watch};
 

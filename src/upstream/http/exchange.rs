@@ -1,6 +1,5 @@
 //! One message and what the server answers to it.
 
-use std::ops::RangeInclusive;
 use std::str::from_utf8;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +10,12 @@ use http::{Response, StatusCode, Uri};
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::rpc::header_names::SESSION_ID;
-use crate::rpc::heard::Heard;
+use crate::mcp::error_code::{self, METHOD_NOT_FOUND};
+use crate::mcp::header::SESSION_ID;
+use crate::rpc::id::Id;
 use crate::rpc::lines::Line;
-use crate::rpc::message::{Envelope, Id};
+use crate::rpc::message::Envelope;
+use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::Edits;
 use crate::upstream::{From, Loss};
 
@@ -29,9 +30,6 @@ use super::{Spoken, two_ways};
 
 /// How long a stream may stay open after its answer, so that its connection can be used again.
 const LINGER: Duration = Duration::from_secs(1);
-
-/// The errors by which a modern server is known (protocol §1.2).
-const MODERN_ERRORS: RangeInclusive<i64> = -32022..=-32020;
 
 /// One message on its way, and its answer.
 pub struct Exchange {
@@ -203,7 +201,7 @@ impl Exchange {
     /// Whether this refusal is one of a server that speaks HTTP+SSE (protocol §1.3).
     fn may_be_two_ways(&self, status: StatusCode, body: Option<&Line>) -> bool {
         let opens = matches!(self.message.role, Role::Initialize | Role::Discover);
-        let modern = body.and_then(error_code).is_some_and(|code| MODERN_ERRORS.contains(&code));
+        let modern = body.and_then(code_of).is_some_and(|code| error_code::MODERN.contains(&code));
         let statuses =
             [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         opens && statuses.contains(&status) && !modern && self.link.remote.spoken().is_none()
@@ -214,29 +212,31 @@ impl Exchange {
         let Line::Whole(bytes) = body else { return false };
         let Ok(envelope) = from_utf8(bytes).map(Envelope::parse) else { return false };
         let id = envelope.ok().and_then(|envelope| envelope.id).and_then(Id::parse);
-        error_code(body) == Some(-32601) && id.is_some() && id == self.message.id
+        code_of(body) == Some(METHOD_NOT_FOUND) && id.is_some() && id == self.message.id
     }
 
     /// Hands on a body that is the answer; gives it back where it is none.
     fn take_up(&self, line: Line, status: Option<StatusCode>) -> Option<Bytes> {
-        Heard::read(&line, |heard| match heard {
+        ParsedLine::parse(&line, |heard| match heard {
             _ if self.is_answer(heard) => {
                 self.answer(heard, status);
                 None
             }
-            Heard::TooLong { .. } => {
+            ParsedLine::TooLong { .. } => {
                 self.pass(heard, status);
                 // Where its id could not be found, the request must not wait for ever.
                 Some(Bytes::from_static(b"longer than max_message"))
             }
-            Heard::Object { line, text, envelope } => match self.own_error(text, envelope) {
+            ParsedLine::Object { line, text, envelope } => match self.own_error(text, envelope) {
                 Some(error) => {
-                    Heard::read(&error, |error| self.answer(error, status));
+                    ParsedLine::parse(&error, |error| self.answer(error, status));
                     None
                 }
                 None => Some((*line).clone()),
             },
-            Heard::Array { line, .. } | Heard::Junk { line, .. } => Some((*line).clone()),
+            ParsedLine::Array { line, .. } | ParsedLine::NoJson { line, .. } => {
+                Some((*line).clone())
+            }
         })
     }
 
@@ -252,7 +252,7 @@ impl Exchange {
         Some(Line::Whole(edits.apply(text).into()))
     }
 
-    fn is_answer(&self, heard: &Heard) -> bool {
+    fn is_answer(&self, heard: &ParsedLine) -> bool {
         self.message.id.as_ref().is_some_and(|id| heard.answers(id))
     }
 
@@ -270,7 +270,7 @@ impl Exchange {
                     }
                     continue;
                 };
-                if Heard::read(&data, |heard| self.on_message(heard)) {
+                if ParsedLine::parse(&data, |heard| self.on_message(heard)) {
                     let _ = timeout(LINGER, self.read_rest(&mut stream)).await;
                     return Outcome::Done;
                 }
@@ -294,13 +294,13 @@ impl Exchange {
         while let Some(event) = stream.next().await {
             let is_message = event.is_message();
             if let Some(data) = event.data.filter(|_| is_message) {
-                Heard::read(&data, |heard| self.pass(heard, None));
+                ParsedLine::parse(&data, |heard| self.pass(heard, None));
             }
         }
     }
 
     /// A message on the stream; whether it was the answer.
-    fn on_message(&self, heard: &Heard) -> bool {
+    fn on_message(&self, heard: &ParsedLine) -> bool {
         let is_answer = self.is_answer(heard);
         if is_answer {
             self.answer(heard, None)
@@ -310,9 +310,9 @@ impl Exchange {
         is_answer
     }
 
-    fn answer(&self, heard: &Heard, status: Option<StatusCode>) {
+    fn answer(&self, heard: &ParsedLine, status: Option<StatusCode>) {
         if self.message.role == Role::Initialize
-            && let Heard::Object { envelope, .. } = heard
+            && let ParsedLine::Object { envelope, .. } = heard
         {
             self.link.agreed(self.token, envelope);
         }
@@ -321,7 +321,7 @@ impl Exchange {
         self.link.open_gate(self.token);
     }
 
-    fn pass(&self, heard: &Heard, status: Option<StatusCode>) {
+    fn pass(&self, heard: &ParsedLine, status: Option<StatusCode>) {
         self.link.events.message(heard, From { request: self.message.id.as_ref(), status });
     }
 
@@ -338,7 +338,7 @@ async fn read_refusal(response: Response<Received>, limit: usize) -> (Parts, Opt
 }
 
 /// The code of a JSON-RPC error.
-fn error_code(body: &Line) -> Option<i64> {
+fn code_of(body: &Line) -> Option<i32> {
     let Line::Whole(bytes) = body else { return None };
     Envelope::parse(from_utf8(bytes).ok()?).ok()?.error_code()
 }

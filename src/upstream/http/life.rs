@@ -7,8 +7,9 @@ use http::{Method, Uri};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::rpc::heard::Heard;
-use crate::rpc::message::{Id, Kind};
+use crate::rpc::id::Id;
+use crate::rpc::message::Kind;
+use crate::rpc::parsed_line::ParsedLine;
 use crate::upstream::{From, Loss};
 
 use super::link::Link;
@@ -104,7 +105,7 @@ impl Link {
     }
 
     /// A message on the one stream of HTTP+SSE.
-    pub(super) fn heard(&self, heard: &Heard) {
+    pub(super) fn heard(&self, heard: &ParsedLine) {
         let token = self.note_answer(heard);
         self.events.message(heard, From::default());
         if let Some(token) = token {
@@ -113,8 +114,8 @@ impl Link {
     }
 
     /// The request that this is the answer to has it.
-    fn note_answer(&self, heard: &Heard) -> Option<Token> {
-        let Heard::Object { envelope, .. } = heard else { return None };
+    fn note_answer(&self, heard: &ParsedLine) -> Option<Token> {
+        let ParsedLine::Object { envelope, .. } = heard else { return None };
         let id = envelope.id.filter(|_| envelope.kind() == Kind::Response).and_then(Id::parse)?;
         let token = self.state().token_of(&id)?;
         self.agreed(token, envelope);

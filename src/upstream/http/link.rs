@@ -12,7 +12,9 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
-use crate::rpc::message::{Envelope, Id};
+use crate::rpc::id::Id;
+
+use crate::rpc::message::Envelope;
 use crate::rpc::object::Members;
 use crate::upstream::renewal::Forgotten;
 use crate::upstream::supervisor::Supervisor;

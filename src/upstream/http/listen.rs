@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use tracing::debug;
 
-use crate::rpc::heard::Heard;
+use crate::rpc::parsed_line::ParsedLine;
 use crate::upstream::{From, Headers};
 
 use super::link::Link;
@@ -23,7 +23,7 @@ pub async fn listen(link: Arc<Link>, session: Arc<Session>, headers: Headers) {
         while let Some(event) = stream.next().await {
             let is_message = event.is_message();
             if let Some(data) = event.data.filter(|_| is_message) {
-                Heard::read(&data, |heard| link.events.message(heard, From::default()));
+                ParsedLine::parse(&data, |heard| link.events.message(heard, From::default()));
             }
         }
         // Nobody waits for it, so it may take as long as it will.

@@ -6,16 +6,16 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use memchr::memmem;
 
-use crate::rpc::header_names::{METHOD, NAME, PROTOCOL_VERSION, SESSION_ID, named_member};
-use crate::rpc::message::{Envelope, Id, Kind};
-use crate::rpc::param_headers::encode;
-use crate::rpc::params::Params;
+use crate::mcp::header::{METHOD, NAME, PROTOCOL_VERSION, SESSION_ID};
+use crate::mcp::method::Method;
+use crate::mcp::param_headers::encode;
+use crate::mcp::params::Params;
+use crate::mcp::revision::has_version_header;
+use crate::rpc::id::Id;
+use crate::rpc::message::{Envelope, Kind};
 use crate::upstream::Headers;
 
 use super::outgoing::{Backlog, Sent};
-
-/// The first revision in which clients repeat the version (protocol §1.1).
-const FIRST_WITH_VERSION: &[u8] = b"2025-06-18";
 
 /// What a message is to the transport.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,12 +99,12 @@ fn may_be_modern(bytes: &[u8]) -> bool {
 }
 
 fn role(kind: Kind, method: &str, params: &Params) -> Role {
-    match (kind, method) {
-        (Kind::Request, "initialize") => Role::Initialize,
-        (Kind::Request, "server/discover") => Role::Discover,
+    match (kind, Method::parse(method)) {
+        (Kind::Request, Some(Method::Initialize)) => Role::Initialize,
+        (Kind::Request, Some(Method::Discover)) => Role::Discover,
         (Kind::Request, _) => Role::Request,
-        (Kind::Notification, "notifications/initialized") => Role::Initialized,
-        (Kind::Notification, "notifications/cancelled") => {
+        (Kind::Notification, Some(Method::Initialized)) => Role::Initialized,
+        (Kind::Notification, Some(Method::Cancelled)) => {
             Role::Cancelled(params.get("requestId").and_then(Id::parse))
         }
         (Kind::Notification, _) => Role::Notification,
@@ -114,7 +114,8 @@ fn role(kind: Kind, method: &str, params: &Params) -> Role {
 
 impl Modern {
     fn new(version: HeaderValue, method: &str, params: &Params) -> Self {
-        let name = named_member(method).and_then(|member| params.text(member));
+        let named = Method::parse(method).and_then(Method::named_member);
+        let name = named.and_then(|member| params.text(member));
         Modern { version, method: encode(method), name: name.map(|name| encode(&name)) }
     }
 
@@ -143,7 +144,7 @@ impl Session {
             headers.insert(SESSION_ID, id.clone());
         }
         let version = self.version.as_ref();
-        if let Some(version) = version.filter(|version| version.as_bytes() >= FIRST_WITH_VERSION) {
+        if let Some(version) = version.filter(|version| has_version_header(version.as_bytes())) {
             headers.insert(PROTOCOL_VERSION, version.clone());
         }
     }

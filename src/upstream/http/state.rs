@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderValue, Uri};
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::rpc::message::Id;
+use crate::rpc::id::Id;
 
 use super::message::{Message, Role, Session};
 use super::outgoing::Sent;

@@ -8,7 +8,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::rpc::header_names::LAST_EVENT_ID;
+use crate::mcp::header::LAST_EVENT_ID;
 use crate::rpc::lines::Line;
 use crate::rpc::sse::{Event, Events};
 use crate::upstream::{Headers, Loss};

@@ -9,8 +9,8 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use tokio::time::timeout;
 
-use crate::rpc::heard::Heard;
 use crate::rpc::lines::Line;
+use crate::rpc::parsed_line::ParsedLine;
 use crate::upstream::{Headers, Loss};
 
 use super::link::Link;
@@ -51,7 +51,7 @@ pub async fn read(link: &Link, mut stream: Stream) -> String {
     while let Some(event) = stream.next().await {
         let is_message = event.is_message();
         if let Some(data) = event.data.filter(|_| is_message) {
-            Heard::read(&data, |heard| link.heard(heard));
+            ParsedLine::parse(&data, |heard| link.heard(heard));
         }
     }
     format!("the stream of the server at {} broke: {}", link.remote.address(), stream.why())

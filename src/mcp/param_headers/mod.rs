@@ -8,8 +8,10 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::message::{Id, string};
-use super::object::Members;
+use crate::rpc::id::Id;
+
+use crate::rpc::object::Members;
+use crate::rpc::string::string;
 
 pub use text::{decode, encode};
 

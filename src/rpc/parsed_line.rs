@@ -1,43 +1,47 @@
-//! A line that came, read once: whoever it passes on its way need not parse it again.
+//! A line that was received, parsed once: nobody on its way has to parse it again.
 
 use bytes::Bytes;
 
+use super::id::Id;
 use super::lines::{Line, with_text};
-use super::message::{Envelope, Id, Kind};
+use super::message::{Envelope, Kind};
 use super::object::elements;
 
-/// What a line is.
+/// How much of a line that is no JSON-RPC is shown in the log, in characters.
+const SHOWN: usize = 200;
+
+/// A line that was received.
 #[derive(Debug)]
-pub enum Heard<'a> {
+pub enum ParsedLine<'a> {
     /// a JSON object
     Object { line: &'a Bytes, text: &'a str, envelope: Envelope<'a> },
     /// what begins as an array; it need not be JSON
     Array { line: &'a Bytes, text: &'a str },
-    /// neither
-    Junk { line: &'a Bytes, text: &'a str },
+    /// anything else
+    NoJson { line: &'a Bytes, text: &'a str },
     /// a line above the limit, thrown away but for its two ends
     TooLong { head: &'a Bytes, tail: &'a Bytes, length: u64 },
 }
 
-impl Heard<'_> {
-    /// Reads a line, and hands it over.
-    pub fn read<T>(line: &Line, f: impl FnOnce(&Heard) -> T) -> T {
+impl ParsedLine<'_> {
+    /// Parses a line, and hands it over.
+    pub fn parse<T>(line: &Line, f: impl FnOnce(&ParsedLine) -> T) -> T {
         match line {
-            Line::Whole(line) => with_text(line, |line, text| f(&Heard::of(line, text))),
+            Line::Whole(line) => with_text(line, |line, text| f(&ParsedLine::of(line, text))),
             Line::TooLong { head, tail, length } => {
-                f(&Heard::TooLong { head, tail, length: *length })
+                f(&ParsedLine::TooLong { head, tail, length: *length })
             }
         }
     }
 
-    fn of<'a>(line: &'a Bytes, text: &'a str) -> Heard<'a> {
+    fn of<'a>(line: &'a Bytes, text: &'a str) -> ParsedLine<'a> {
         let text = text.trim_ascii();
         if text.starts_with('[') {
-            return Heard::Array { line, text };
+            return ParsedLine::Array { line, text };
         }
         match Envelope::parse(text) {
-            Ok(envelope) => Heard::Object { line, text, envelope },
-            Err(_) => Heard::Junk { line, text },
+            Ok(envelope) => ParsedLine::Object { line, text, envelope },
+            Err(_) => ParsedLine::NoJson { line, text },
         }
     }
 
@@ -49,14 +53,19 @@ impl Heard<'_> {
                 && envelope.id.is_some_and(|raw| id.is_written(raw))
         };
         match self {
-            Heard::Object { envelope, .. } => is_answer(envelope),
-            Heard::Array { text, .. } => {
+            ParsedLine::Object { envelope, .. } => is_answer(envelope),
+            ParsedLine::Array { text, .. } => {
                 let parts = elements(text).unwrap_or_default();
                 parts.iter().any(|part| Envelope::parse(part).is_ok_and(|part| is_answer(&part)))
             }
-            Heard::Junk { .. } | Heard::TooLong { .. } => false,
+            ParsedLine::NoJson { .. } | ParsedLine::TooLong { .. } => false,
         }
     }
+}
+
+/// The start of a line, for the log.
+pub fn excerpt(text: &str) -> String {
+    text.chars().take(SHOWN).flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +73,7 @@ mod tests {
     use super::*;
 
     fn answers(text: &'static str) -> bool {
-        Heard::read(&Line::Whole(Bytes::from(text)), |heard| heard.answers(&Id::Number(1)))
+        ParsedLine::parse(&Line::Whole(Bytes::from(text)), |heard| heard.answers(&Id::Number(1)))
     }
 
     #[test]

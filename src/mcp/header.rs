@@ -10,15 +10,7 @@ pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The method of a modern request.
 pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// What a modern request is about; see [`named_member`].
+/// What a modern request is about; see [`super::method::Method::named_member`].
 pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
-
-/// The member of `params` that [`NAME`] repeats, for the methods that have one (protocol §6.3).
-pub fn named_member(method: &str) -> Option<&'static str> {
-    match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-        _ => None,
-    }
-}
+/// What the names of the headers begin with that repeat arguments of a tool.
+pub const PARAM_PREFIX: &str = "mcp-param-";

@@ -4,11 +4,10 @@ use http::HeaderName;
 use memchr::memmem;
 
 use super::{Declared, Invalid, KEYWORD, Parameter};
-use crate::rpc::message::string;
+use crate::mcp::header::PARAM_PREFIX;
 use crate::rpc::object::{Members, elements};
+use crate::rpc::string::string;
 
-/// What the names of all these headers begin with.
-const PREFIX: &str = "Mcp-Param-";
 /// The types of which a value has one text only.
 const TYPES: [&str; 3] = ["string", "integer", "boolean"];
 /// Keywords that hold schemas by names which mean nothing here.
@@ -86,7 +85,7 @@ impl Declared {
         let name = string(name).filter(|name| !name.is_empty());
         let name =
             name.ok_or_else(|| invalid(format!("of {place:?} needs a text that is not empty")))?;
-        let header = HeaderName::from_bytes([PREFIX, &name].concat().as_bytes())
+        let header = HeaderName::from_bytes([PARAM_PREFIX, &name].concat().as_bytes())
             .map_err(|_| invalid(format!("of {place:?} has characters that no header may have")))?;
         if !schema.text("type").is_some_and(|kind| TYPES.contains(&&*kind)) {
             return Err(invalid(format!("of {place:?} needs the type string, integer or boolean")));
@@ -106,7 +105,7 @@ fn invalid(problem: impl Into<String>) -> Invalid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::param_headers::tests::schema;
+    use crate::mcp::param_headers::tests::schema;
 
     #[test]
     fn keywords_that_break_the_rules_are_refused() {

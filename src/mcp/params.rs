@@ -3,18 +3,12 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::message::{Id, string};
-use super::object::Members;
-use super::splice::ANSWER_WITHIN;
+use crate::rpc::id::Id;
 
-/// The first revision without a handshake.
-pub const MODERN: &str = "2026-07-28";
+use crate::rpc::object::Members;
+use crate::rpc::string::string;
 
-/// Members of modern requests' `_meta`.
-const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+use super::meta;
 
 /// Parsed `params`; empty where there are none, or where they are no object.
 #[derive(Default)]
@@ -43,49 +37,39 @@ impl<'a> Params<'a> {
 
     /// The raw progress token that the sender asks progress under.
     pub fn progress_token(&self) -> Option<&'a str> {
-        self.meta.get("progressToken").filter(|raw| Id::parse(raw).is_some())
+        self.meta.get(meta::PROGRESS_TOKEN).filter(|raw| Id::parse(raw).is_some())
     }
 
     /// The revision that a modern request names; `None` in the legacy era.
     pub fn protocol_version(&self) -> Option<Cow<'a, str>> {
-        self.meta.get(PROTOCOL_VERSION).and_then(string)
+        self.meta.get(meta::PROTOCOL_VERSION).and_then(string)
     }
 
     /// The raw `clientInfo` of a modern request.
     pub fn client_info(&self) -> Option<&'a str> {
-        self.meta.get(CLIENT_INFO)
+        self.meta.get(meta::CLIENT_INFO)
     }
 
     /// The raw `clientCapabilities` of a modern request.
     pub fn client_capabilities(&self) -> Option<&'a str> {
-        self.meta.get(CLIENT_CAPABILITIES)
+        self.meta.get(meta::CLIENT_CAPABILITIES)
     }
 
     /// Whether a modern request asks for log messages.
     pub fn wants_logs(&self) -> bool {
-        self.meta.get(LOG_LEVEL).is_some()
+        self.meta.get(meta::LOG_LEVEL).is_some()
     }
 
     /// Whether the caller asks for a budget of its own.
     pub fn has_wish(&self) -> bool {
-        self.meta.get(ANSWER_WITHIN).is_some()
+        self.meta.get(meta::ANSWER_WITHIN).is_some()
     }
 
     /// The budget that the caller asks for in seconds (contract §4.1); `None` where it is no
     /// number that is at least 0.
     pub fn wish(&self) -> Option<Duration> {
-        let raw = self.meta.get(ANSWER_WITHIN)?;
+        let raw = self.meta.get(meta::ANSWER_WITHIN)?;
         let seconds: f64 = string(raw).unwrap_or(Cow::Borrowed(raw)).trim().parse().ok()?;
         Duration::try_from_secs_f64(seconds).ok()
     }
-}
-
-/// The `_meta` that our own requests to a modern server need.
-pub fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
-    serde_json::json!({
-        PROTOCOL_VERSION: protocol,
-        CLIENT_INFO: { "name": name, "version": version },
-        CLIENT_CAPABILITIES: {},
-    })
-    .to_string()
 }
