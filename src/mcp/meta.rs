@@ -39,7 +39,7 @@ pub struct MetaEdit<'a> {
 
 /// §1.1.4: edits of `params._meta` of a request, given the envelope parsed from `text`.
 pub fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, change: &MetaEdit) {
-    let token = change.token.map(|token| format!(r#"{{PROGRESS_TOKEN:{token}}}"#));
+    let token = change.token.map(|token| format!(r#"{{"{PROGRESS_TOKEN}":{token}}}"#));
     let Some(params) = envelope.params else {
         if let Some(meta) = token {
             edits.set_member(text, text, "params", &format!(r#"{{"_meta":{meta}}}"#));
