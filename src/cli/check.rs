@@ -1,10 +1,7 @@
 //! `unhurry check`: is the configuration right, does the server start, and what holds for each of
 //! its tools?
 
-use std::sync::Arc;
 use std::time::Duration;
-
-use serde_json::json;
 
 use crate::config::{Budget, Config, Duplicates, OnClientCancel, ToolPolicy};
 use crate::jobs::handle::Names;
@@ -42,11 +39,8 @@ pub async fn check(context: Context) -> u8 {
     0
 }
 
-fn names(config: &Config, tools: &[String]) -> Arc<Names> {
-    let mut catalog = crate::relay::catalog::Catalog::new(&config.jobs.tool_prefix);
-    let tools: Vec<_> = tools.iter().map(|name| json!({ "name": name })).collect();
-    catalog.note(&json!({ "tools": tools }).to_string());
-    catalog.names()
+fn names(config: &Config, tools: &[String]) -> Names {
+    Names::beside(&config.jobs.tool_prefix, |name| tools.iter().any(|tool| tool == name))
 }
 
 fn print_tools(config: &Config, tools: &[String]) {

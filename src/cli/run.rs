@@ -12,7 +12,7 @@ use crate::downstream::channel::Channel;
 use crate::downstream::reply::Reply;
 use crate::downstream::stdio::{stdin, stdout};
 use crate::jobs::caller::Caller;
-use crate::relay::session::{Session, Shared};
+use crate::relay::{Session, Shared};
 use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
 use crate::upstream::supervisor::Supervisor;
@@ -100,7 +100,8 @@ pub async fn run(context: Context) -> u8 {
 /// client is not read, as it would be without us.
 async fn read_client(session: Arc<Session>, client: Arc<Outbox>, max_message: usize) {
     let to = Reply::Line(client);
-    each_line(stdin(), max_message, |line| session.from_client(line, &to), || session.room()).await;
+    each_line(stdin(), max_message, |line| session.from_client(&line, &to), || session.room())
+        .await;
 }
 
 /// Waits for a signal to end; from the call on none is missed.

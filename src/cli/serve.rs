@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::downstream::http::listener::listen;
-use crate::relay::session::Shared;
+use crate::relay::Shared;
 use crate::sidecar::endpoint::{PATH, Sidecar};
 use crate::sidecar::principal::Principals;
 use crate::sidecar::sessions::Sessions;

@@ -1,4 +1,4 @@
-//! What clients and models are told about a job: shape and wording (contract §4.2, §5).
+//! The answers about a job: their shape (contract §4.2, §5). Their words are in `wording.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,10 @@ use crate::mcp::meta::{JOB, with_job};
 use crate::rpc::object::Members;
 use crate::rpc::string::quoted;
 
-use super::caller::Caller;
-use super::job::{Job, Outcome, Status};
+use super::live::Job;
+use super::record::{End, Outcome, Status};
 use super::registry::Registry;
+use super::wording;
 
 /// The real names of our two tools in this session (§5.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,26 +25,38 @@ pub struct Names {
 
 /// One of our two tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OwnTool {
+pub enum JobTool {
     Get,
     Cancel,
 }
 
 impl Names {
+    /// The names that our tools get beside those of the server, which they give way to (§5.3).
+    pub fn beside(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+        let free = |name: &str| {
+            let mut name = format!("{prefix}{name}");
+            while is_taken(&name) {
+                name.insert_str(0, "unhurry_");
+            }
+            name
+        };
+        Names { get: free("job_get"), cancel: free("job_cancel") }
+    }
+
     /// Which of our tools goes by this name.
-    pub fn which(&self, name: &str) -> Option<OwnTool> {
+    pub fn which(&self, name: &str) -> Option<JobTool> {
         match name {
-            _ if name == self.get => Some(OwnTool::Get),
-            _ if name == self.cancel => Some(OwnTool::Cancel),
+            _ if name == self.get => Some(JobTool::Get),
+            _ if name == self.cancel => Some(JobTool::Cancel),
             _ => None,
         }
     }
 }
 
-/// What an answer depends on besides the job: who asks, and what their client understands.
+/// What an answer depends on besides the job: what the client understands, and what our tools are
+/// called.
 #[derive(Debug, Clone)]
 pub struct View {
-    pub caller: Caller,
     pub names: Arc<Names>,
     /// 2025-06-18 or later: knows `structuredContent`
     pub structured: bool,
@@ -117,8 +130,8 @@ impl<'a> Report<'a> {
     fn new(job: &'a Job, status: Status, message: String) -> Self {
         Report {
             message,
-            job_id: job.id.to_string(),
-            tool: &job.origin.tool,
+            job_id: job.id().to_string(),
+            tool: job.tool(),
             status: status.as_str(),
             done: status.is_final(),
             elapsed_seconds: job.elapsed().as_secs(),
@@ -139,7 +152,7 @@ fn progress(job: &Job) -> Option<Box<RawValue>> {
 /// `_meta["unhurry/job"]`, on every answer about a job (§4.2).
 pub fn job_meta(job: &Job, status: Status) -> String {
     let done = status.is_final();
-    format!(r#"{{"job_id":"{}","status":"{}","done":{done}}}"#, job.id, status.as_str())
+    format!(r#"{{"job_id":"{}","status":"{}","done":{done}}}"#, job.id(), status.as_str())
 }
 
 /// A tool result of our own: `body`, raw JSON, as text and, where the client knows it, as
@@ -173,7 +186,7 @@ pub fn error_result(view: &View, message: &str) -> String {
 /// §4.2: the answer to a call whose budget ended, or to a poll of a job that still runs.
 pub fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) -> String {
     let status = Status::Working;
-    let mut report = Report::new(job, status, running_message(view, job, joined));
+    let mut report = Report::new(job, status, wording::running(job, joined, &view.names.get));
     let eta = registry.remaining(job).map(|left| left.as_secs_f64().ceil() as u64);
     let poll_after = eta.unwrap_or(report.elapsed_seconds / 2).clamp(2, 60);
     report.eta_seconds = eta;
@@ -189,63 +202,22 @@ pub fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) -> Stri
     tool_result(view, &json(&report), false, Some(&job_meta(job, status)))
 }
 
-fn running_message(view: &View, job: &Job, joined: bool) -> String {
-    let (tool, elapsed) = (&job.origin.tool, seconds(job.elapsed()));
-    let joined = if joined {
-        format!("ALREADY RUNNING: an equal call of {tool} runs, and this one joined it. ")
-    } else {
-        String::new()
-    };
-    let state = match job.place() {
-        0 => format!("STILL RUNNING after {elapsed}: not finished, not failed."),
-        place => format!(
-            "WAITING IN LINE after {elapsed}, place {place}: not started, not finished, not failed."
-        ),
-    };
-    format!(
-        "{joined}{state} Do not call {tool} again, that would start a second run. Next: call {} \
-         with the arguments in next_action; it waits for the result.",
-        view.names.get
-    )
-}
-
-/// What a waiting poll tells its client as progress (§5.1): what the server said last, if it did.
-pub fn progress_message(job: &Job) -> String {
-    let progress = job.progress();
-    let said = progress.as_deref().and_then(Members::parse).and_then(|p| p.text("message"));
-    match (said, job.place()) {
-        (Some(said), _) => said.into_owned(),
-        (None, 0) => format!("{} is still running", job.origin.tool),
-        (None, place) => format!("{} waits in line, place {place}", job.origin.tool),
-    }
-}
-
 /// §5.1: the answer about a job that has ended: the server's own result, or what stands for it.
-pub fn ended(view: &View, job: &Job, outcome: Option<&Outcome>, how: Status) -> Answer {
-    match outcome {
+pub fn ended(view: &View, job: &Job, end: &End) -> Answer {
+    match &end.outcome {
         Some(Outcome::Result(result)) => {
             let result = String::from_utf8_lossy(result);
-            Answer::Result(with_job(&result, &job_meta(job, how)))
+            Answer::Result(with_job(&result, &job_meta(job, end.status)))
         }
         Some(Outcome::Error(error)) => replayed_error(view, job, &String::from_utf8_lossy(error)),
         Some(Outcome::Lost(cause)) => {
-            let message = format!(
-                "FAILED after {}: {cause} {}",
-                seconds(job.elapsed()),
-                repeatable(job.origin.repeatable)
-            );
-            closed(view, job, Status::Failed, message)
+            closed(view, job, Status::Failed, wording::failed(job, cause))
         }
         Some(Outcome::Cancelled) => {
-            let message = format!(
-                "CANCELLED after {}: {} was stopped by {}; there is no result.",
-                seconds(job.elapsed()),
-                job.origin.tool,
-                view.names.cancel
-            );
+            let message = wording::stopped(job, &view.names.cancel);
             closed(view, job, Status::Cancelled, message)
         }
-        None => closed(view, job, Status::Expired, tombstone(job, how)),
+        None => closed(view, job, Status::Expired, wording::expired(job, end.status)),
     }
 }
 
@@ -260,12 +232,7 @@ fn replayed_error(view: &View, job: &Job, error: &str) -> Answer {
     if code == Some(URL_ELICITATION_REQUIRED) {
         return Answer::Error(error.to_owned());
     }
-    let message = format!(
-        "FAILED after {}: the server answered with the error below. {}",
-        seconds(job.elapsed()),
-        repeatable(job.origin.repeatable)
-    );
-    let mut report = Report::new(job, Status::Failed, message);
+    let mut report = Report::new(job, Status::Failed, wording::failed_with_error(job));
     report.error = serde_json::from_str(error).ok();
     let body = json(&report);
     Answer::Result(tool_result(view, &body, true, Some(&job_meta(job, Status::Failed))))
@@ -278,41 +245,13 @@ pub fn question(job: &Job, question: &[u8]) -> Answer {
     Answer::Result(with_job(&String::from_utf8_lossy(question), &meta))
 }
 
-/// Whether the server marks the tool as safe to repeat (§5.1).
-pub fn repeatable(marked: Option<bool>) -> &'static str {
-    match marked {
-        Some(true) => "The server marks this tool as safe to repeat.",
-        Some(false) => "The server does not mark this tool as safe to repeat.",
-        None => "Whether this tool is safe to repeat is not known.",
-    }
-}
-
-fn tombstone(job: &Job, how: Status) -> String {
-    let at = job.end().map(|end| end.wall_clock.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
-    format!(
-        "EXPIRED: {} ended at {} ({}), and its result was kept for its time and then dropped. \
-         Call {} again only if a second run does no harm.",
-        job.origin.tool,
-        at.unwrap_or_default(),
-        how.as_str(),
-        job.origin.tool,
-    )
-}
-
 /// §5.2: the answer to `job_cancel`.
 pub fn cancelled(view: &View, job: &Job) -> String {
-    let status = job.status();
+    // One that has not ended by now is about to: only its store takes its time.
+    let status = if job.is_done() { job.status() } else { Status::Cancelled };
     let message = match status {
-        Status::Cancelled => format!(
-            "CANCELLED after {}: the server was told to stop {}; a late result is dropped.",
-            seconds(job.elapsed()),
-            job.origin.tool
-        ),
-        status => format!(
-            "Nothing to cancel: {} had already ended ({}). Nothing was changed.",
-            job.origin.tool,
-            status.as_str()
-        ),
+        Status::Cancelled => wording::cancelled(job),
+        _ => wording::nothing_to_cancel(job),
     };
     let body = json(&Report::new(job, status, message));
     tool_result(view, &body, false, Some(&job_meta(job, status)))
@@ -321,23 +260,23 @@ pub fn cancelled(view: &View, job: &Job) -> String {
 /// §5.1 `envelope: true`: one shape for every state, for programs.
 pub fn envelope(view: &View, job: &Job) -> String {
     let status = job.status();
-    let outcome = job.end().and_then(|end| end.outcome);
+    let outcome = job.record.end.as_ref().and_then(|end| end.outcome.as_ref());
     let (mut result, mut error) = (None, None);
     let text;
-    match &outcome {
+    match outcome {
         Some(Outcome::Result(bytes)) => {
             text = String::from_utf8_lossy(bytes);
             result = serde_json::from_str(&text).ok();
         }
         Some(Outcome::Error(bytes)) => error = raw(String::from_utf8_lossy(bytes).into_owned()),
         Some(Outcome::Lost(cause)) => error = message_of(cause),
-        Some(Outcome::Cancelled) => error = message_of("cancelled"),
-        None if status == Status::Expired => error = message_of("the result has expired"),
+        Some(Outcome::Cancelled) => error = message_of(wording::CANCELLED),
+        None if status == Status::Expired => error = message_of(wording::EXPIRED),
         None => {}
     }
     let body = json(&Envelope {
-        job_id: job.id.to_string(),
-        tool: &job.origin.tool,
+        job_id: job.id().to_string(),
+        tool: job.tool(),
         status: status.as_str(),
         done: status.is_final(),
         elapsed_seconds: job.elapsed().as_secs(),
@@ -353,15 +292,6 @@ fn message_of(text: &str) -> Option<Box<RawValue>> {
 
 fn raw(json: String) -> Option<Box<RawValue>> {
     RawValue::from_string(json).ok()
-}
-
-/// A duration as people read it.
-pub fn seconds(duration: Duration) -> String {
-    if duration < Duration::from_secs(10) && duration.subsec_millis() >= 100 {
-        format!("{:.1} s", duration.as_secs_f64())
-    } else {
-        format!("{} s", duration.as_secs())
-    }
 }
 
 fn json(value: &impl Serialize) -> String {

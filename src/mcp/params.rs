@@ -15,14 +15,28 @@ use super::meta;
 pub struct Params<'a> {
     members: Members<'a>,
     meta: Members<'a>,
+    /// there are some, and they are no object
+    malformed: bool,
 }
 
 impl<'a> Params<'a> {
     /// From the raw text.
     pub fn parse(raw: Option<&'a str>) -> Self {
-        let members = raw.and_then(Members::parse).unwrap_or_default();
+        let members = raw.and_then(Members::parse);
+        let malformed = raw.is_some() && members.is_none();
+        let members = members.unwrap_or_default();
         let meta = members.object("_meta").unwrap_or_default();
-        Params { members, meta }
+        Params { members, meta, malformed }
+    }
+
+    /// Whether there are none, or an object with no other members than these.
+    pub fn has_only(&self, keys: &[&str]) -> bool {
+        !self.malformed && self.members.iter().all(|member| keys.contains(&&*member.name()))
+    }
+
+    /// The raw id of the subscription that a notification belongs to (2026-07-28).
+    pub fn subscription_id(&self) -> Option<&'a str> {
+        self.meta.get(meta::SUBSCRIPTION_ID)
     }
 
     /// A member as raw JSON.

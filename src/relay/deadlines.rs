@@ -3,40 +3,8 @@
 //! A timer for each call would cost more than the rest of its path; most are never due.
 
 use std::collections::BTreeMap;
-use std::sync::Weak;
 
-use tokio::task::yield_now;
-use tokio::time::{Instant, sleep_until};
-
-use uuid::Uuid;
-
-use crate::downstream::reply::Batch;
-use crate::jobs::handle::seconds;
-use crate::rpc::id::Id;
-
-use super::pending::What;
-use super::revival::Step;
-use super::session::{Session, State};
-
-/// Deadlines that are acted on before others get their turn.
-const AT_A_TIME: usize = 32;
-
-/// What may be due.
-#[derive(Debug)]
-pub enum Due {
-    /// the budget of a call, or the longest time that it may run
-    Call(Id),
-    /// a list that the server has not answered
-    List(Id),
-    /// the end of this walk through the pages of the tools
-    Walk(u64),
-    /// what a batch has so far
-    Batch(Weak<Batch>),
-    /// an answer to the question of a job
-    Input(Uuid),
-    /// the answer to this `initialize`
-    Handshake(Id),
-}
+use tokio::time::Instant;
 
 /// A key of an entry, to take it out again.
 pub type Slot = (Instant, u64);
@@ -84,68 +52,5 @@ impl<T> Deadlines<T> {
     pub fn set_alarm(&mut self) -> Option<Instant> {
         self.alarm = self.due.first_key_value().map(|(slot, _)| slot.0);
         self.alarm
-    }
-}
-
-impl Session {
-    /// Adds a deadline and wakes the task that waits for it if need be.
-    pub(super) fn add_deadline(&self, state: &mut State, at: Instant, due: Due) -> Slot {
-        let (slot, sooner) = state.deadlines.add(at, due);
-        if sooner {
-            self.sooner.notify_one();
-        }
-        slot
-    }
-
-    /// Acts on deadlines when their time comes; runs for ever.
-    pub async fn keep_time(&self) {
-        loop {
-            self.take_turns();
-            let next = self.act_on_due();
-            match next {
-                // Many handles at once must leave one by one, and nobody else waits for them all.
-                Some(at) if at <= Instant::now() => yield_now().await,
-                Some(at) => tokio::select! {
-                    () = sleep_until(at) => {}
-                    () = self.sooner.notified() => {}
-                },
-                None => self.sooner.notified().await,
-            }
-        }
-    }
-
-    /// Acts on some of what is due; returns the time of the next deadline.
-    fn act_on_due(&self) -> Option<Instant> {
-        let mut state = self.state();
-        let now = Instant::now();
-        for _ in 0..AT_A_TIME {
-            let Some(due) = state.deadlines.pop_due(now) else { break };
-            self.due(&mut state, due);
-        }
-        state.deadlines.set_alarm()
-    }
-
-    pub(super) fn due(&self, state: &mut State, due: Due) {
-        match due {
-            Due::Call(id) => self.call_due(state, &id),
-            Due::Walk(walk) => self.walk_due(state, walk),
-            Due::Batch(batch) => batch.upgrade().iter().for_each(|batch| batch.flush()),
-            Due::Input(job) => self.input_due(state, &job),
-            Due::List(id) => self.repeat_list(state, &id),
-            Due::Handshake(id) => self.handshake_due(state, &id),
-        }
-    }
-
-    pub(super) fn handshake_due(&self, state: &mut State, id: &Id) {
-        let Some(pending) = state.pending.get(id) else { return };
-        let cause = format!(
-            "the server has not answered initialize for {} (upstream.start_timeout)",
-            seconds(self.config.start_timeout)
-        );
-        match &pending.what {
-            What::Initialize => self.fail_locked(state, &cause),
-            What::Revival(Step::Initialize) => self.upstream.give_up(&cause),
-            _ => {}
-        }
     }
 }

@@ -5,47 +5,37 @@
 //! happen to a call at the same time one comes first: that is the whole hand-over between a
 //! result and the end of its budget.
 
-use std::collections::{HashMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::Notify;
-use tokio::task::AbortHandle;
-use tokio::time::Instant;
 use tracing::debug;
 use uuid::Uuid;
 
-use crate::config::{Config, ToolPolicy};
+use crate::config::Config;
 use crate::downstream::channel::Channel;
 use crate::downstream::http::exchange::Exchange;
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
-use crate::jobs::job::Outcome;
 use crate::jobs::registry::Registry;
+use crate::jobs::store::{self, Answer};
+use crate::mcp::compose::cancelled_line;
 use crate::rpc::id::Id;
+use crate::rpc::message::Message;
 use crate::rpc::outbox::Room;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::{Edits, with_id};
 use crate::upstream::supervisor::{Delivery, Supervisor};
 use crate::upstream::{End, Events, From, Headers, Loss, StartError, without_details};
 
-use super::call::Call;
-use super::catalog::Catalog;
-use super::client::Client;
-use super::deadlines::{Deadlines, Due};
-use super::departure::Away;
-use super::lanes::Lanes;
-use super::lists::{ListKind, Lists};
-use super::patience::Patience;
-use super::pending::{Asker, Pendings, Recent};
-use super::questions::Questions;
-use super::revival::Settings;
-use crate::rpc::message::Message;
+use super::calls::{Concurrency, Turns};
+use super::requester::Requester;
+use super::state::{After, State};
+use super::time_outs::TimeOuts;
 
-/// Requests that are over and remembered, so that what comes late for them is dropped.
-pub(super) const STALE: usize = 1024;
 /// The relay between one client and one server.
 pub struct Session {
     pub(super) config: Arc<Config>,
@@ -54,11 +44,11 @@ pub struct Session {
     /// the way to the client
     pub(super) client: Channel,
     pub(super) caller: Caller,
-    pub(super) patience: Arc<Patience>,
+    pub(super) time_outs: Arc<TimeOuts>,
     /// the lines of tools with `max_concurrent`
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) concurrency: Arc<Concurrency>,
     /// calls whose turn has come in a line that is shared
-    pub(super) turns: Mutex<VecDeque<(Arc<str>, Id)>>,
+    pub(super) turns: Arc<Turns>,
     /// what tells this session's jobs from those of others where the server keeps state
     id: Uuid,
     /// without its server the program ends, as over stdio; else the next message starts it again
@@ -73,57 +63,21 @@ pub struct Session {
     pub(super) failed: Notify,
 }
 
-/// All that changes, under one lock.
-pub struct State {
-    pub client: Arc<Client>,
-    /// what went with the client's last request over HTTP, for requests of our own
-    pub headers: Headers,
-    pub pending: Pendings,
-    pub deadlines: Deadlines<Due>,
-    pub catalog: Catalog,
-    pub lists: Lists,
-    pub settings: Settings,
-    /// lists of which the client was told that they changed, in this life of the server
-    pub changed: Vec<ListKind>,
-    /// calls in the background whose question is not answered
-    pub parked: HashMap<Uuid, Call>,
-    /// long answers that a client has not taken yet, by the name of its request
-    pub undelivered: HashMap<Id, (Call, Outcome)>,
-    /// clients that left a call, by the name of their request
-    pub away: HashMap<Id, Away>,
-    /// polls of jobs that wait, by the name of their request
-    pub waits: HashMap<Id, Waiting>,
-    /// policies by tool, so that globs are matched once
-    pub policies: HashMap<Arc<str>, Arc<ToolPolicy>>,
-    pub questions: Questions,
-    /// the client's ids of calls whose server's answer it does not get: a late cancel is ignored
-    parted: Recent,
-    /// why there will never be a server
-    pub(super) failure: Option<Arc<str>>,
-}
-
-/// A poll that waits.
-pub struct Waiting {
-    pub task: AbortHandle,
-    pub since: Instant,
-    pub client: Arc<Client>,
-}
-
 /// What sessions have in common.
 #[derive(Clone)]
 pub struct Shared {
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
-    pub patience: Arc<Patience>,
+    pub time_outs: Arc<TimeOuts>,
     /// of the one server, where all sessions have the same
-    lanes: Option<Arc<Lanes>>,
+    concurrency: Option<Arc<Concurrency>>,
 }
 
 impl Shared {
     pub fn new(config: Arc<Config>) -> Self {
-        let registry = Registry::new(config.jobs.max_running, config.jobs.max_stored);
-        let lanes = config.remote().map(|_| Arc::default());
-        Shared { config, registry: Arc::new(registry), patience: Arc::default(), lanes }
+        let registry = Arc::new(Registry::new(store::open(&config.jobs)));
+        let concurrency = config.remote().map(|_| Arc::default());
+        Shared { config, registry, time_outs: Arc::default(), concurrency }
     }
 }
 
@@ -137,34 +91,17 @@ impl Session {
         ends_with_server: bool,
         upstream: impl FnOnce(Weak<dyn Events>) -> Arc<Supervisor>,
     ) -> Arc<Self> {
-        let Shared { config, registry, patience, lanes } = shared.clone();
+        let Shared { config, registry, time_outs, concurrency } = shared.clone();
         Arc::new_cyclic(|me: &Weak<Session>| Session {
             upstream: upstream(me.clone()),
-            state: Mutex::new(State {
-                client: Client::unknown(&config.policy),
-                headers: None,
-                pending: Pendings::default(),
-                deadlines: Deadlines::default(),
-                catalog: Catalog::new(&config.jobs.tool_prefix),
-                lists: Lists::default(),
-                settings: Settings::default(),
-                changed: Vec::new(),
-                parked: HashMap::new(),
-                undelivered: HashMap::new(),
-                away: HashMap::new(),
-                waits: HashMap::new(),
-                policies: HashMap::new(),
-                questions: Questions::default(),
-                parted: Recent::default(),
-                failure: None,
-            }),
+            state: Mutex::new(State::new(&config)),
             config,
             registry,
             client,
             caller,
-            patience,
-            lanes: lanes.unwrap_or_default(),
-            turns: Mutex::default(),
+            time_outs,
+            concurrency: concurrency.unwrap_or_default(),
+            turns: Arc::default(),
             id: Uuid::new_v4(),
             ends_with_server,
             me: me.clone(),
@@ -194,8 +131,21 @@ impl Session {
         self.upstream.stop().await;
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic while the session is held")
+    /// Locks the state. It is never held across an `.await`.
+    pub(super) fn state(&self) -> Locked<'_> {
+        let state = self.state.lock().expect("no panic while the session is held");
+        Locked { session: self, state: Some(state) }
+    }
+
+    /// Goes on once the store keeps a job, and no lock is held.
+    pub(super) fn once_stored(
+        &self,
+        state: &mut State,
+        stored: Answer<()>,
+        then: impl FnOnce(&Arc<Session>) + Send + 'static,
+    ) {
+        let Some(me) = self.me.upgrade() else { return };
+        state.after.push_back(After::new(stored, move || then(&me)));
     }
 
     /// Sends what the server must get, starting it if need be. The error is one sentence.
@@ -208,7 +158,7 @@ impl Session {
         match self.upstream.send(message, headers) {
             Ok(Delivery::Sent | Delivery::Waiting) => Ok(()),
             Ok(Delivery::Started) => {
-                self.revive(state);
+                self.restart(state);
                 Ok(())
             }
             Err(unavailable) => Err(self.shown(&unavailable.0).to_owned()),
@@ -225,30 +175,30 @@ impl Session {
 
     /// A request that could not be sent is answered with the cause.
     pub(super) fn refuse(&self, state: &mut State, inside: &Id, cause: &str) {
-        if let Some(pending) = state.pending.remove(inside) {
+        if let Some(pending) = state.calls.pending.remove(inside) {
             self.lost_request(state, pending, cause, false);
         }
     }
 
     /// Sends the server's answer on, under the id that the client wrote.
-    pub(super) fn pass_answer(&self, asker: Option<&Asker>, message: &Message) {
-        let Some(asker) = asker else { return };
-        if message.id() == &*asker.id {
-            self.answer_with(asker, message.line, message.status);
+    pub(super) fn pass_answer(&self, requester: Option<&Requester>, message: &Message) {
+        let Some(requester) = requester else { return };
+        if message.id() == &*requester.id {
+            self.answer_with(requester, message.line, message.status);
         } else {
-            let line = with_id(message.text, message.id(), &asker.id).into();
-            self.answer_with(asker, &line, message.status);
+            let line = with_id(message.text, message.id(), &requester.id).into();
+            self.answer_with(requester, &line, message.status);
         }
     }
 
     /// Sends an answer of ours to whoever asked.
-    pub(super) fn answer(&self, asker: &Asker, line: &Bytes) {
-        self.answer_with(asker, line, None);
+    pub(super) fn answer(&self, requester: &Requester, line: &Bytes) {
+        self.answer_with(requester, line, None);
     }
 
-    fn answer_with(&self, asker: &Asker, line: &Bytes, status: Option<StatusCode>) {
-        debug!(to = "client", id = &*asker.id, bytes = line.len());
-        asker.reply.send(line, status);
+    fn answer_with(&self, requester: &Requester, line: &Bytes, status: Option<StatusCode>) {
+        debug!(to = "client", id = &*requester.id, bytes = line.len());
+        requester.reply.send(line, status);
         self.note_answered();
     }
 
@@ -261,11 +211,16 @@ impl Session {
         line: &Bytes,
         is_request: bool,
     ) -> bool {
-        let asker = request.and_then(|id| state.pending.get(id)?.asker.as_ref());
-        if asker.is_some_and(|asker| asker.reply.push(line)) {
+        let requester = request.and_then(|id| state.calls.pending.get(id)?.requester.as_ref());
+        if requester.is_some_and(|requester| requester.reply.push(line)) {
             return true;
         }
         if is_request { self.client.ask(line) } else { self.client.notify(line) }
+    }
+
+    /// Tells the server that nobody wants the answer to a request any more.
+    pub(super) fn cancel_upstream(&self, id: &Id, reason: &str, headers: &Headers) {
+        self.upstream.send_if_up(&cancelled_line(id, reason), headers);
     }
 
     /// A request is over, with an answer or without.
@@ -273,11 +228,11 @@ impl Session {
         self.answered.notify_one();
     }
 
-    pub(super) fn answer_edited(&self, asker: &Asker, message: &Message, mut edits: Edits) {
-        if message.id() != &*asker.id {
-            edits.replace(message.text, message.id(), &*asker.id);
+    pub(super) fn answer_edited(&self, requester: &Requester, message: &Message, mut edits: Edits) {
+        if message.id() != &*requester.id {
+            edits.replace(message.text, message.id(), &*requester.id);
         }
-        self.answer_with(asker, &message.edited(edits), message.status);
+        self.answer_with(requester, &message.edited(edits), message.status);
     }
 
     /// What a call is known by if an equal one comes (§7); `None` where it may not be joined.
@@ -305,17 +260,17 @@ impl Events for Session {
     }
 
     fn renewed(&self) {
-        self.revive(&mut self.state());
+        self.restart(&mut self.state());
     }
 
     fn primed(&self, request: &Id, retry: Option<Duration>) {
-        if let Some(exchange) = self.state().exchange_of(request) {
+        if let Some(exchange) = self.exchange_of(request) {
             exchange.prime(retry);
         }
     }
 
     fn paused(&self, request: &Id) {
-        if let Some(exchange) = self.state().exchange_of(request) {
+        if let Some(exchange) = self.exchange_of(request) {
             exchange.pause();
         }
     }
@@ -325,18 +280,38 @@ impl Events for Session {
     }
 }
 
-impl State {
+impl Session {
     /// The HTTP response that a request's answer goes into.
     fn exchange_of(&self, request: &Id) -> Option<Arc<Exchange>> {
-        self.pending.get(request)?.asker.as_ref()?.reply.exchange().cloned()
+        let state = self.state();
+        state.calls.pending.get(request)?.requester.as_ref()?.reply.exchange().cloned()
     }
+}
 
-    /// The client has got something else than the server's answer, or gave up: §4.3.
-    pub fn part(&mut self, asker: &Asker) {
-        self.parted.insert(asker.key.clone());
+/// The state while it is locked. What waits in [`State::after`] follows once it is not.
+pub(super) struct Locked<'a> {
+    session: &'a Session,
+    state: Option<MutexGuard<'a, State>>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.state.as_ref().expect("taken only when it is dropped")
     }
+}
 
-    pub fn has_parted(&self, outside: &Id) -> bool {
-        self.parted.contains(outside)
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("taken only when it is dropped")
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let after = std::mem::take(&mut self.after);
+        drop(self.state.take());
+        after.into_iter().for_each(|after| after.go_on(&self.session.registry));
     }
 }

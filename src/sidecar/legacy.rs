@@ -16,7 +16,7 @@ use crate::mcp::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::mcp::revision;
-use crate::relay::pending::Asker;
+use crate::relay::Requester;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
 use crate::rpc::message::{Envelope, Kind};
@@ -53,8 +53,8 @@ impl Sidecar {
         let Some(key) = Id::parse(message.id()) else { return bad_id().into() };
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
-        let asker = Asker::new(key, message.id(), Reply::Http(exchange), forwarded);
-        legacy.session.client_request(message, params, asker);
+        let requester = Requester::new(key, message.id(), Reply::Http(exchange), forwarded);
+        legacy.session.client_request(message, params, requester);
         Asked::Waits(reading)
     }
 
@@ -75,9 +75,9 @@ impl Sidecar {
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
         let forwarded = self.forwarded(headers, false);
-        let asker = Asker::new(key, id, Reply::Http(exchange), forwarded);
+        let requester = Requester::new(key, id, Reply::Http(exchange), forwarded);
         let begun = Begun { sessions: self.sessions.clone(), legacy: Some(legacy.clone()) };
-        legacy.session.client_request(message, params, asker);
+        legacy.session.client_request(message, params, requester);
         Asked::Begins(reading, begun)
     }
 

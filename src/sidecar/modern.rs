@@ -15,7 +15,7 @@ use crate::mcp::method::Method;
 use crate::mcp::param_headers::decode;
 use crate::mcp::params::Params;
 use crate::mcp::revision::MODERN;
-use crate::relay::pending::Asker;
+use crate::relay::Requester;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
 use crate::rpc::message::{Envelope, Kind};
@@ -97,8 +97,9 @@ impl Sidecar {
         };
         let (key, exchange) = shared.open(takes.stream, params.wants_logs());
         let reading = exchange.read();
-        let asker = Asker::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
-        shared.session.client_request(message, params, asker);
+        let requester =
+            Requester::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
+        shared.session.client_request(message, params, requester);
         Asked::Waits(reading)
     }
 

@@ -19,7 +19,7 @@ use crate::downstream::channel::Channel;
 use crate::downstream::http::exchange::{Exchange, Terms, Watch};
 use crate::downstream::http::streams::Streams;
 use crate::jobs::caller::Caller;
-use crate::relay::session::{Session, Shared};
+use crate::relay::{Session, Shared};
 use crate::rpc::id::Id;
 use crate::upstream::server::Server;
 use crate::upstream::supervisor::Supervisor;

@@ -1,0 +1,198 @@
+//! A `tools/call` arrives: it is ours, joins an equal one, waits for its turn, or goes to the server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::config::{Duplicates, ToolPolicy};
+use crate::jobs::live::Job;
+use crate::jobs::store::Answer;
+use crate::mcp::compose::error_line;
+use crate::mcp::error_code::HEADER_MISMATCH;
+use crate::mcp::meta::{MetaEdit, edit_meta};
+use crate::mcp::params::Params;
+use crate::relay::requester::Requester;
+use crate::relay::session::{Locked, Session};
+use crate::relay::state::{Due, State};
+use crate::rpc::id::Id;
+use crate::rpc::lines::keep;
+use crate::rpc::message::Message;
+use crate::rpc::splice::Edits;
+use crate::upstream::Headers;
+
+use super::call::Call;
+use super::pending::{PendingRequest, ProgressToken, RequestKind};
+
+/// What holds for a call.
+struct Rules {
+    tool: Arc<str>,
+    policy: Arc<ToolPolicy>,
+    /// `None`: the call is never deferred
+    budget: Option<Duration>,
+}
+
+impl Session {
+    /// A `tools/call` of the client.
+    pub(in crate::relay) fn call(
+        self: &Arc<Self>,
+        mut state: Locked,
+        message: &Message,
+        params: &Params,
+        mut requester: Requester,
+    ) {
+        let name = params.text("name").unwrap_or_default();
+        if let Some(tool) = state.lists.catalog.ours(&name) {
+            if state.lists.catalog.must_ask() {
+                state.lists.catalog.hold_call(requester, keep(message.line));
+                return self.read_tools(&mut state);
+            }
+            return self.job_tool(state, tool, params, requester);
+        }
+        if state.lists.catalog.must_ask() {
+            self.read_tools(&mut state);
+        }
+        if state.lists.catalog.is_reading() && self.needs_tools(&state.client.info) {
+            return state.lists.catalog.hold_call(requester, keep(message.line));
+        }
+        if let Err(problem) = self.repeat_params(&state, &mut requester, &name, params) {
+            let line = error_line(&requester.id, HEADER_MISMATCH, &problem);
+            return self.answer(&requester, &line);
+        }
+        let (tool, policy) = state.calls.policies.get(&self.config.policy, &name);
+        let budget = self.budget_of_call(&state.client.info, &policy, params);
+        let rules = Rules { tool, policy, budget };
+        match self.equal_job(&rules, &requester.headers, message.envelope.params) {
+            Some(found) => {
+                drop(state);
+                self.join_or_run(found, rules, keep(message.line), requester);
+            }
+            None => self.run(&mut state, rules, message, params, requester),
+        }
+    }
+
+    /// The job of an equal call (§7); `None` where it is clear at once that there is none.
+    fn equal_job(
+        &self,
+        rules: &Rules,
+        headers: &Headers,
+        params: Option<&str>,
+    ) -> Option<Answer<Option<Job>>> {
+        if rules.policy.duplicates == Duplicates::Run || !self.registry.may_join(&rules.tool) {
+            return None;
+        }
+        self.registry.join(&self.fingerprint(headers, params?)?)
+    }
+
+    /// §7: the call waits for the job of an equal one; where that can't be joined after all, it runs.
+    fn join_or_run(
+        self: &Arc<Self>,
+        found: Answer<Option<Job>>,
+        rules: Rules,
+        line: Bytes,
+        requester: Requester,
+    ) {
+        let session = self.clone();
+        self.registry.when(found, move |found| {
+            let message = Message::of(&line);
+            let params = Params::parse(message.envelope.params);
+            match found {
+                Ok(Some(job)) => {
+                    // A tool that is never deferred waits for the end of the job, which comes by
+                    // then.
+                    let longest = rules.policy.max_runtime;
+                    let wait = rules.budget.map_or(longest, |budget| budget.min(longest));
+                    let until = requester.received + wait;
+                    session.join(session.state(), job, &params, requester, until);
+                }
+                Ok(None) | Err(_) => {
+                    session.run(&mut session.state(), rules, &message, &params, requester);
+                }
+            }
+        });
+    }
+
+    /// Sends a call to the server, or puts it in line.
+    fn run(
+        &self,
+        state: &mut State,
+        Rules { tool, policy, budget }: Rules,
+        message: &Message,
+        params: &Params,
+        requester: Requester,
+    ) {
+        let received = requester.received;
+        let mut edits = Edits::new();
+        let inside = state.calls.pending.inside_id(&requester.key);
+        let renamed = inside != requester.key;
+        message.go_by(&inside, &mut edits);
+        let token = call_edits(state, message, params, &policy, &mut edits);
+        let out = message.edited(edits);
+        let deadline = budget.map(|budget| {
+            let at = received + budget.min(policy.max_runtime);
+            self.add_deadline(state, at, Due::Call(inside.clone()))
+        });
+        let call = Call {
+            params: message.envelope.params.map_or(Bytes::from_static(b"{}"), |raw| {
+                keep(&message.line.slice_ref(raw.as_bytes()))
+            }),
+            tool,
+            policy,
+            client: state.client.info.clone(),
+            received,
+            headers: requester.headers.clone(),
+            deadline,
+            waiting: None,
+            place: None,
+            progress: None,
+            job: None,
+        };
+        self.dispatch(state, inside, (Some(requester), renamed, token), call, out);
+    }
+
+    /// The call goes to the server, or waits for its turn.
+    pub(super) fn dispatch(
+        &self,
+        state: &mut State,
+        inside: Id,
+        (requester, renamed, token): (Option<Requester>, bool, Option<ProgressToken>),
+        mut call: Call,
+        out: Bytes,
+    ) {
+        let may_go = self.take_place(&mut call, &inside);
+        call.waiting = (!may_go).then(|| keep(&out));
+        let headers = call.headers.clone();
+        let kind = RequestKind::Call(Box::new(call));
+        let pending = PendingRequest { requester, renamed, token, kind };
+        state.calls.pending.insert(inside.clone(), pending);
+        if may_go && let Err(cause) = self.to_server(state, &out, &headers) {
+            self.refuse(state, &inside, &cause);
+        }
+    }
+}
+
+/// §1.1.4: takes the caller's wish out, names the progress token or puts one in.
+fn call_edits(
+    state: &mut State,
+    message: &Message,
+    params: &Params,
+    policy: &ToolPolicy,
+    edits: &mut Edits,
+) -> Option<ProgressToken> {
+    let mut change = MetaEdit { drop_answer_within: params.has_wish(), token: None };
+    let own;
+    let token = match params.progress_token() {
+        Some(raw) => state.calls.pending.name_token(message.text, raw, edits),
+        None if policy.ask_progress => {
+            let inside = state.calls.pending.own_id();
+            own = inside.to_json();
+            change.token = Some(&own);
+            Some(ProgressToken { inside, outside: None })
+        }
+        None => None,
+    };
+    if change.drop_answer_within || change.token.is_some() {
+        edit_meta(edits, message.text, &message.envelope, &change);
+    }
+    token
+}

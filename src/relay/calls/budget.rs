@@ -1,0 +1,42 @@
+//! How long a call may take before its answer is a handle (contract §3 "Which budget holds").
+
+use std::time::Duration;
+
+use crate::config::{Budget, ToolPolicy};
+use crate::mcp::params::Params;
+use crate::relay::client::Client;
+use crate::relay::session::Session;
+
+/// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
+const AT_ONCE: Duration = Duration::from_millis(250);
+
+impl Session {
+    /// The budget of one call; `None`: the call is never deferred.
+    pub(super) fn budget_of_call(
+        &self,
+        client: &Client,
+        policy: &ToolPolicy,
+        params: &Params,
+    ) -> Option<Duration> {
+        // A task is not ours to defer.
+        if params.get("task").is_some() {
+            return None;
+        }
+        let learned = self.time_outs.limit(&self.caller, client);
+        let (budget, _) = self.config.policy.budget(policy, &client.policy, params.wish(), learned);
+        budget.duration().map(at_least)
+    }
+
+    /// The budget of a client's calls where neither tool nor caller says otherwise; `None`: they are
+    /// never deferred.
+    pub(in crate::relay) fn budget_of_client(&self, client: &Client) -> Option<Duration> {
+        let Budget::After(budget) = client.policy.budget else { return None };
+        let learned = self.time_outs.limit(&self.caller, client);
+        Some(at_least(learned.map_or(budget, |learned| learned.min(budget))))
+    }
+}
+
+/// The time that a budget stands for.
+fn at_least(budget: Duration) -> Duration {
+    if budget.is_zero() { AT_ONCE } else { budget }
+}

@@ -1,0 +1,115 @@
+//! `notifications/cancelled` of the client: a user who has changed their mind, or a client that
+//! gave up (contract §6).
+
+use std::sync::Arc;
+
+use tracing::debug;
+
+use crate::config::OnClientCancel;
+use crate::mcp::params::Params;
+use crate::relay::session::Session;
+use crate::relay::state::State;
+use crate::relay::time_outs::says_time_out;
+use crate::rpc::id::Id;
+use crate::rpc::message::Message;
+use crate::rpc::splice::Edits;
+use crate::upstream::Headers;
+
+use super::call::Call;
+use super::pending::RequestKind;
+use super::under_way::{Standing, Waiting};
+
+/// The client's notification.
+struct Cancel<'a> {
+    message: &'a Message<'a>,
+    /// the id that it names, raw JSON
+    id: &'a str,
+    reason: &'a str,
+    headers: &'a Headers,
+}
+
+impl Session {
+    pub(in crate::relay) fn cancelled(
+        self: &Arc<Self>,
+        message: &Message,
+        params: &Params,
+        headers: &Headers,
+    ) {
+        let named = params.get("requestId").and_then(|raw| Some((raw, Id::parse(raw)?)));
+        let Some((raw, id)) = named else {
+            return self.upstream.send_if_up(message.line, headers);
+        };
+        let reason = &*params.text("reason").unwrap_or_default();
+        let mut state = self.state();
+        match state.calls.find(&id) {
+            Standing::Waiting => {
+                if let Some(wait) = state.calls.waits.remove(&id) {
+                    self.wait_cancelled(&wait, reason);
+                }
+            }
+            Standing::Pending(inside) => {
+                let cancel = Cancel { message, id: raw, reason, headers };
+                self.cancel_request(&mut state, &cancel, &inside);
+            }
+            _ if state.lists.catalog.cancel(&id) => debug!("the server has answered already"),
+            // Its handle is out (§4.3).
+            Standing::Disconnected | Standing::Parted => {
+                debug!("ignored a late cancel of a call that has its handle");
+            }
+            Standing::Undelivered | Standing::Unknown => {
+                self.upstream.send_if_up(message.line, headers);
+            }
+        }
+        self.note_answered();
+    }
+
+    /// It ends the wait, never the job (§5.1).
+    fn wait_cancelled(&self, wait: &Waiting, reason: &str) {
+        wait.task.abort();
+        if says_time_out(reason) {
+            self.time_outs.timed_out(&self.caller, &wait.client, wait.since.elapsed());
+        }
+    }
+
+    fn cancel_request(&self, state: &mut State, cancel: &Cancel, inside: &Id) {
+        let Cancel { message, headers, .. } = cancel;
+        let Some(pending) = state.calls.pending.get(inside) else { return };
+        let gave_up = match &pending.kind {
+            // Not to be cancelled, says MCP; the answer is still wanted.
+            RequestKind::Initialize => return self.upstream.send_if_up(message.line, headers),
+            RequestKind::Call(call) => self.is_time_out(call, cancel.reason),
+            _ => false,
+        };
+        if gave_up && self.detach(state, inside) {
+            return;
+        }
+        let Some(pending) = state.calls.pending.withdraw(inside) else { return };
+        if let RequestKind::Call(call) = pending.kind {
+            let in_line = call.is_in_line();
+            self.call_over(state, &call);
+            if in_line {
+                return;
+            }
+        }
+        let mut edits = Edits::new();
+        if pending.renamed {
+            edits.replace(message.text, cancel.id, inside.to_json());
+        }
+        self.upstream.send_if_up(&message.edited(edits), headers);
+    }
+
+    /// Whether the client gave up, or its user did; learns from it.
+    fn is_time_out(&self, call: &Call, reason: &str) -> bool {
+        let age = call.received.elapsed();
+        let said = says_time_out(reason);
+        let usual = self.time_outs.gave_up_before(&self.caller, &call.client, age);
+        if said {
+            self.time_outs.timed_out(&self.caller, &call.client, age);
+        }
+        match call.policy.on_client_cancel {
+            OnClientCancel::Auto => said || usual,
+            OnClientCancel::Cancel => false,
+            OnClientCancel::Detach => true,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Whoever waits for a job: a poll, a call that joined an equal one, a client that came back. All
+//! wait in the same way, and differ in what they are shown.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tracing::debug;
+
+use crate::jobs::handle::{self, Answer, View};
+use crate::jobs::live::{Job, LiveJob};
+use crate::jobs::registry::Registry;
+use crate::jobs::tools::{self, Form, Rendered};
+use crate::jobs::wording;
+use crate::mcp::compose::{progress_line, raw_error_line, result_line};
+use crate::mcp::params::Params;
+use crate::relay::requester::Requester;
+use crate::relay::session::{Locked, Session};
+
+use super::under_way::Waiting;
+
+/// Progress of a waiting poll comes so often (§5.1).
+const BEAT: Duration = Duration::from_secs(10);
+
+/// Somebody who waits for a job.
+pub struct Wait {
+    pub requester: Requester,
+    pub job: Job,
+    /// the latest time of the answer
+    pub until: Instant,
+    /// the caller's progress token, raw JSON
+    pub token: Option<Box<str>>,
+    pub view: View,
+    pub shows: Shows,
+}
+
+/// What is shown to whoever waits.
+#[derive(Debug, Clone, Copy)]
+pub enum Shows {
+    /// the job as it stands (§5.1)
+    Job(Form),
+    /// what became of a `job_cancel` (§5.2)
+    Cancellation,
+}
+
+impl Shows {
+    /// Whether a question of the server ends the wait.
+    fn questions(self) -> bool {
+        match self {
+            // An envelope has no room for a question.
+            Shows::Job(form) => !form.envelope,
+            Shows::Cancellation => false,
+        }
+    }
+
+    fn render(self, view: &View, registry: &Registry, job: &Job) -> Rendered {
+        match self {
+            Shows::Job(form) => tools::get(view, registry, job, form),
+            Shows::Cancellation => {
+                let answer = Answer::Result(handle::cancelled(view, job));
+                Rendered { answer, to_the_end: false }
+            }
+        }
+    }
+}
+
+impl Session {
+    /// §7: a call that equals one of a job waits for that job, through its own budget.
+    pub(super) fn join(
+        self: &Arc<Self>,
+        state: Locked,
+        job: Job,
+        params: &Params,
+        requester: Requester,
+        until: Instant,
+    ) {
+        debug!(job = job.record.short_id(), "an equal call joined the job");
+        let token = params.progress_token().map(Into::into);
+        let view = self.view(&state);
+        let shows = Shows::Job(Form { joined: true, ..Form::default() });
+        self.wait(state, Wait { requester, job, until, token, view, shows });
+    }
+
+    /// A client that left a call came back for its answer.
+    pub(super) fn wait_again(
+        self: &Arc<Self>,
+        state: Locked,
+        requester: Requester,
+        job: &Arc<LiveJob>,
+        until: Instant,
+    ) {
+        let view = self.view(&state);
+        let (job, token, shows) = (Job::live(job), None, Shows::Job(Form::default()));
+        self.wait(state, Wait { requester, job, until, token, view, shows });
+    }
+
+    /// Answers at once where there is nothing to wait for; else a task waits.
+    pub(super) fn wait(self: &Arc<Self>, mut state: Locked, wait: Wait) {
+        state.calls.part(&wait.requester);
+        let Some(live) = wait.job.running().filter(|live| !wait.is_over(live)).cloned() else {
+            drop(state);
+            return self.wait_over(&wait);
+        };
+        let key = wait.requester.key.clone();
+        let session = self.clone();
+        let task = tokio::spawn(async move {
+            wait.until_end(&live).await;
+            // Whoever takes the entry out answers: this, or the cancel that aborts it.
+            let is_wanted = session.state().calls.waits.remove(&wait.requester.key).is_some();
+            if is_wanted {
+                session.wait_over(&wait);
+            }
+        });
+        let client = state.client.info.clone();
+        let waiting = Waiting { task: task.abort_handle(), since: Instant::now(), client };
+        state.calls.waits.insert(key, waiting);
+    }
+
+    fn wait_over(&self, wait: &Wait) {
+        let Wait { requester, view, .. } = wait;
+        let job = wait.job.now();
+        let Rendered { answer, to_the_end } = wait.shows.render(view, &self.registry, &job);
+        if let Some(live) = job.running() {
+            live.polled();
+        }
+        let line = match answer {
+            Answer::Result(result) => result_line(&requester.id, &result),
+            Answer::Error(error) => raw_error_line(&requester.id, &error),
+        };
+        self.answer(requester, &line);
+        if to_the_end && requester.reply.is_open() {
+            self.registry.fetched(&job);
+        }
+    }
+}
+
+impl Wait {
+    async fn until_end(&self, live: &Arc<LiveJob>) {
+        let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = live.news(self.shows.questions()) => return,
+                () = sleep_until(self.until) => return,
+                _ = beat.tick(), if self.token.is_some() => self.beat(live),
+            }
+        }
+    }
+
+    fn is_over(&self, live: &LiveJob) -> bool {
+        let news = live.is_done() || (self.shows.questions() && live.has_news());
+        news || self.until <= Instant::now()
+    }
+
+    /// Tells the caller that the job still runs.
+    fn beat(&self, live: &Arc<LiveJob>) {
+        let Some(token) = &self.token else { return };
+        let said = wording::waiting(&Job::live(live));
+        let line = progress_line(token, live.elapsed().as_secs(), &said);
+        self.requester.reply.push(&line);
+    }
+}

@@ -1,0 +1,65 @@
+//! What is done when its time has come.
+
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until};
+
+use super::deadlines::Slot;
+use super::session::Session;
+use super::state::{Due, State};
+
+/// Deadlines that are acted on before others get their turn.
+const AT_A_TIME: usize = 32;
+
+impl Session {
+    /// Adds a deadline and wakes the task that waits for it if need be.
+    pub(super) fn add_deadline(&self, state: &mut State, at: Instant, due: Due) -> Slot {
+        let (slot, sooner) = state.deadlines.add(at, due);
+        if sooner {
+            self.sooner.notify_one();
+        }
+        slot
+    }
+
+    /// Acts on deadlines when their time comes; runs for ever.
+    pub async fn keep_time(&self) {
+        loop {
+            self.send_all_in_turn();
+            let next = self.act_on_due();
+            match next {
+                // Many handles at once must leave one by one, and nobody else waits for them all.
+                Some(at) if at <= Instant::now() => yield_now().await,
+                Some(at) => tokio::select! {
+                    () = sleep_until(at) => {}
+                    () = self.sooner.notified() => {}
+                    () = self.turns.added() => {}
+                },
+                None => tokio::select! {
+                    () = self.sooner.notified() => {}
+                    () = self.turns.added() => {}
+                },
+            }
+        }
+    }
+
+    /// Acts on some of what is due; returns the time of the next deadline.
+    fn act_on_due(&self) -> Option<Instant> {
+        let mut state = self.state();
+        let now = Instant::now();
+        for _ in 0..AT_A_TIME {
+            let Some(due) = state.deadlines.pop_due(now) else { break };
+            self.due(&mut state, due);
+        }
+        state.deadlines.set_alarm()
+    }
+
+    fn due(&self, state: &mut State, due: Due) {
+        match due {
+            Due::Call(id) => self.call_due(state, &id),
+            Due::Walk(walk) => self.walk_due(state, walk),
+            Due::Batch(batch) => batch.upgrade().iter().for_each(|batch| batch.flush()),
+            Due::Input(job) => self.input_due(state, &job),
+            Due::List(id) => self.repeat_list(state, &id),
+            Due::Handshake(id) => self.handshake_due(state, &id),
+        }
+    }
+}

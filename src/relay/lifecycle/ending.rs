@@ -1,0 +1,125 @@
+//! The end: there will be no server, the client has gone, or the proxy ends.
+
+use std::sync::Arc;
+
+use crate::jobs::record::Outcome;
+use crate::jobs::wording;
+use crate::mcp::compose::subscription_end_line;
+use crate::relay::calls::{Call, PendingRequest, RequestKind};
+use crate::relay::requester::Requester;
+use crate::relay::session::Session;
+use crate::relay::state::State;
+
+/// Why everything of a session ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// the client has gone: there is nobody to be told
+    ClientGone,
+    /// the proxy ends: whoever waits is told so
+    Interrupted,
+}
+
+impl Session {
+    /// There will never be a server: requests are answered with the cause, and
+    /// [`Session::failed`] returns.
+    pub fn fail(&self, cause: &str) {
+        self.fail_locked(&mut self.state(), cause);
+    }
+
+    pub(super) fn fail_locked(&self, state: &mut State, cause: &str) {
+        state.failure = Some(cause.into());
+        for id in state.calls.pending.ids() {
+            self.refuse(state, &id, cause);
+        }
+        self.failed.notify_one();
+    }
+
+    /// Waits until it is clear that there is no server; returns why.
+    pub async fn failed(&self) -> Arc<str> {
+        loop {
+            if let Some(cause) = self.state().failure.clone() {
+                return cause;
+            }
+            self.failed.notified().await;
+        }
+    }
+
+    /// Waits until nothing is left to do: no client waits, and no job runs.
+    pub async fn at_rest(&self) {
+        self.until(|state| !state.is_asked() && !state.calls.any_running()).await;
+    }
+
+    /// Waits until a request has been answered.
+    pub async fn answered(&self) {
+        self.answered.notified().await;
+    }
+
+    /// Waits until the client waits for nothing any more.
+    pub async fn idle(&self) {
+        self.until(|state| !state.is_asked()).await;
+    }
+
+    /// Waits until a request is over after which this holds.
+    async fn until(&self, holds: impl Fn(&State) -> bool) {
+        while !holds(&self.state()) {
+            self.answered.notified().await;
+        }
+    }
+
+    /// The client has gone: whatever waits for it is ended, running jobs are recorded.
+    pub fn close(&self) {
+        let mut state = self.state();
+        for (_, wait) in state.calls.waits.drain() {
+            wait.task.abort();
+        }
+        self.end_all(&mut state, End::ClientGone);
+    }
+
+    /// The proxy ends: whoever still waits is told so, running jobs are recorded (§9).
+    pub fn interrupt(&self) {
+        self.end_all(&mut self.state(), End::Interrupted);
+    }
+
+    fn end_all(&self, state: &mut State, end: End) {
+        state.calls.parked.drain().for_each(|(_, call)| self.interrupted(&call));
+        for id in state.calls.pending.ids() {
+            let Some(pending) = state.calls.pending.remove(&id) else { continue };
+            self.end_request(state, pending, end);
+        }
+    }
+
+    fn end_request(&self, state: &mut State, pending: PendingRequest, end: End) {
+        match (&pending.kind, end) {
+            (RequestKind::Listen { .. }, _) => self.end_listen(pending.requester),
+            (_, End::Interrupted) => {
+                self.lost_request(state, pending, "interrupted, the proxy ended", true);
+            }
+            (RequestKind::Call(call), End::ClientGone) => self.interrupted(call),
+            (
+                RequestKind::Initialize
+                | RequestKind::Discover
+                | RequestKind::List { .. }
+                | RequestKind::Plain
+                | RequestKind::ToolsPage
+                | RequestKind::Restart(_),
+                End::ClientGone,
+            ) => {}
+        }
+    }
+
+    /// Records the job of a call, if it is one.
+    fn interrupted(&self, call: &Call) {
+        if let Some(job) = &call.job {
+            self.registry.finish(job, Outcome::Lost(wording::INTERRUPTED.into()));
+        }
+    }
+
+    /// A subscription ends from our side. A client with a stream for it is told (protocol §2), since
+    /// that would else be cut.
+    fn end_listen(&self, requester: Option<Requester>) {
+        let has_stream = |requester: &Requester| requester.reply.exchange().is_some();
+        if let Some(requester) = requester.filter(has_stream) {
+            self.answer(&requester, &subscription_end_line(&requester.id));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `initialize` and `server/discover` results: what the proxy notes, and the one paragraph that
+//! it adds (contract §1.1.3).
+
+use tokio::time::Instant;
+
+use crate::jobs::wording::{ANNOUNCEMENT, seconds};
+use crate::mcp::params::Params;
+use crate::relay::calls::RequestKind;
+use crate::relay::client::Client;
+use crate::relay::requester::Requester;
+use crate::relay::session::Session;
+use crate::relay::state::{Due, State};
+use crate::rpc::id::Id;
+use crate::rpc::message::Message;
+use crate::rpc::object::Members;
+use crate::rpc::splice::Edits;
+use crate::rpc::string::quoted;
+
+use super::step::RestartStep;
+
+/// The result of `initialize` or `server/discover`, as far as it matters here.
+struct Greeting<'a> {
+    members: Members<'a>,
+    result: &'a str,
+}
+
+impl<'a> Greeting<'a> {
+    /// From the raw `result`.
+    fn parse(result: &'a str) -> Option<Self> {
+        Some(Greeting { members: Members::parse(result)?, result })
+    }
+
+    /// The revision that the server chose.
+    fn protocol(&self) -> Option<String> {
+        self.members.text("protocolVersion").map(|version| version.into_owned())
+    }
+
+    /// A server without tools is left as it is (§1.1.2).
+    fn has_tools(&self) -> bool {
+        self.members.object("capabilities").is_some_and(|c| c.get("tools").is_some())
+    }
+
+    /// §1.1.3: appends our paragraph to `instructions`. `text` is the whole message.
+    fn announce(&self, text: &str, edits: &mut Edits) {
+        match self.members.get("instructions") {
+            Some(old) if old.starts_with('"') => {
+                let ours = quoted(&format!("\n\n{ANNOUNCEMENT}"));
+                let joined = format!("{}{}", &old[..old.len() - 1], &ours[1..]);
+                edits.replace(text, old, joined);
+            }
+            Some(other) => edits.replace(text, other, quoted(ANNOUNCEMENT)),
+            None => edits.set_member(text, self.result, "instructions", &quoted(ANNOUNCEMENT)),
+        }
+    }
+}
+
+impl Session {
+    /// A modern request says anew who sends it.
+    pub(in crate::relay) fn meet(&self, state: &mut State, params: &Params) {
+        let Some(protocol) = params.protocol_version() else { return };
+        if !state.client.info.is(params.client_info(), &protocol) {
+            state.client.info = Client::new(&self.config.policy, params.client_info(), &protocol);
+        }
+    }
+
+    /// The client begins with `initialize`.
+    pub(in crate::relay) fn opening(
+        &self,
+        state: &mut State,
+        params: &Params,
+        id: &Id,
+    ) -> RequestKind {
+        let version = params.text("protocolVersion").unwrap_or_default();
+        state.client.info = Client::new(&self.config.policy, params.get("clientInfo"), &version);
+        let at = Instant::now() + self.config.start_timeout;
+        self.add_deadline(state, at, Due::Handshake(id.clone()));
+        RequestKind::Initialize
+    }
+
+    /// The server's answer to the opening: it is noted, and our paragraph is added (§1.1.3).
+    pub(in crate::relay) fn greeted(
+        &self,
+        state: &mut State,
+        requester: Option<Requester>,
+        message: &Message,
+    ) {
+        let Some(requester) = requester else { return };
+        let mut edits = Edits::new();
+        if let Some(greeting) = message.envelope.result.and_then(Greeting::parse) {
+            if let Some(protocol) = greeting.protocol() {
+                state.client.info = state.client.info.on(&protocol);
+            }
+            if self.config.jobs.announce && greeting.has_tools() {
+                greeting.announce(message.text, &mut edits);
+            }
+        }
+        self.answer_edited(&requester, message, edits);
+    }
+
+    /// The server has not answered `initialize` for `start_timeout`.
+    pub(in crate::relay) fn handshake_due(&self, state: &mut State, id: &Id) {
+        let Some(pending) = state.calls.pending.get(id) else { return };
+        let cause = format!(
+            "the server has not answered initialize for {} (upstream.start_timeout)",
+            seconds(self.config.start_timeout)
+        );
+        match &pending.kind {
+            RequestKind::Initialize => self.fail_locked(state, &cause),
+            RequestKind::Restart(RestartStep::Initialize) => self.upstream.give_up(&cause),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Requests that get no answer: the server is gone, or one of its answers is.
+
+use tracing::warn;
+
+use crate::jobs::wording;
+use crate::mcp::compose::error_line;
+use crate::mcp::error_code::INTERNAL_ERROR;
+use crate::relay::calls::{PendingRequest, RequestKind};
+use crate::relay::lists::Held;
+use crate::relay::requester::Requester;
+use crate::relay::session::Session;
+use crate::relay::state::State;
+use crate::rpc::id::Id;
+use crate::rpc::truncated::{id_at_an_end, is_request};
+use crate::upstream::{End, Loss};
+
+impl Session {
+    /// One request will get no answer.
+    pub(in crate::relay) fn request_without_answer(&self, id: &Id, loss: Loss) {
+        let mut state = self.state();
+        let Some(mut pending) = state.calls.pending.remove(id) else { return };
+        warn!("{}", loss.cause);
+        if let Some(refusal) = loss.refusal
+            && self.config.forwards_authorization()
+            && let Some(exchange) = pending.requester.as_ref().and_then(|r| r.reply.exchange())
+            && exchange.refuse(refusal)
+        {
+            pending.requester = None;
+        }
+        self.lost_request(&mut state, pending, &loss.cause, loss.reached);
+    }
+
+    /// The server is gone: what it had to answer is lost.
+    pub(in crate::relay) fn server_lost(&self, end: &End) {
+        let end = &End { cause: self.shown(&end.cause).into(), ..end.clone() };
+        let mut state = self.state();
+        let probes = |pending: &PendingRequest| matches!(pending.kind, RequestKind::Discover);
+        let probed = state.calls.pending.iter().any(|(_, pending)| probes(pending));
+        if end.never_up && !probed && self.ends_with_server {
+            return self.fail_locked(&mut state, &end.cause);
+        }
+        state.client.questions.abandon();
+        let held = state.lists.catalog.abandon();
+        for Held { requester, .. } in held.held {
+            self.answer_lost(Some(&requester), &end.cause);
+        }
+        self.take_up(&mut state, held.calls);
+        state.calls.pending.mark_lost_listens();
+        // Chosen beforehand: the end of a call lets the next in its line go, to the next server.
+        let lost = state.calls.pending.iter().filter(|(_, one)| !one.survives_the_server());
+        let lost: Vec<Id> = lost.map(|(id, _)| id.clone()).collect();
+        for id in lost {
+            let Some(pending) = state.calls.pending.remove(&id) else { continue };
+            self.lost_request(&mut state, pending, &end.cause, !end.during_start);
+        }
+    }
+
+    /// Tells whoever waits for a request that no answer will come. `reached`: the server may have
+    /// begun with it.
+    pub(in crate::relay) fn lost_request(
+        &self,
+        state: &mut State,
+        pending: PendingRequest,
+        cause: &str,
+        reached: bool,
+    ) {
+        match pending.kind {
+            RequestKind::Call(call) => {
+                self.call_lost(state, *call, pending.requester, cause, reached);
+            }
+            RequestKind::List { repeat, .. } => {
+                if let Some(slot) = repeat {
+                    state.deadlines.remove(slot);
+                }
+                self.answer_lost(pending.requester.as_ref(), cause);
+            }
+            // What is known has to do.
+            RequestKind::ToolsPage if state.lists.catalog.is_reading() => {
+                self.tools_page(state, None);
+            }
+            RequestKind::ToolsPage | RequestKind::Restart(_) => {}
+            RequestKind::Initialize
+            | RequestKind::Discover
+            | RequestKind::Listen { .. }
+            | RequestKind::Plain => self.answer_lost(pending.requester.as_ref(), cause),
+        }
+    }
+
+    fn answer_lost(&self, requester: Option<&Requester>, cause: &str) {
+        if let Some(requester) = requester {
+            self.answer(requester, &error_line(&requester.id, INTERNAL_ERROR, cause));
+        }
+    }
+
+    /// An answer of the server above `max_message` was dropped: its request fails, nothing else.
+    pub(in crate::relay) fn server_too_long(&self, head: &[u8], tail: &[u8], length: u64) {
+        warn!(bytes = length, "dropped a message of the server that is above max_message");
+        let Some(raw) = id_at_an_end(head, tail).filter(|_| !is_request(head)) else { return };
+        let Some(id) = Id::parse(&raw) else { return };
+        let mut state = self.state();
+        if let Some(pending) = state.calls.pending.remove(&id) {
+            let limit = self.config.max_message;
+            let cause = wording::too_long("The server's answer", length, limit);
+            self.lost_request(&mut state, pending, &cause, true);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a server that was started anew is told, so that it stands where the old one stood
+//! (contract §9): the client's own `initialize`, its log level, its subscriptions.
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::mcp::compose::{notification_line, request_line};
+use crate::mcp::method::Method;
+use crate::relay::calls::{PendingRequest, RequestKind};
+use crate::relay::lists::ListKind;
+use crate::relay::session::Session;
+use crate::relay::state::{Due, State};
+use crate::rpc::id::Id;
+use crate::rpc::message::Envelope;
+use crate::rpc::splice::with_id;
+
+use super::step::RestartStep;
+
+impl Session {
+    /// A server was started for a message that waits: begins its handshake.
+    pub(in crate::relay) fn restart(&self, state: &mut State) {
+        match state.client.settings.initialize.clone() {
+            // The modern era has no handshake.
+            None => self.restarted(state),
+            // The client brings it itself, as after a `server/discover` that ended the first one.
+            Some(_)
+                if state
+                    .calls
+                    .pending
+                    .iter()
+                    .any(|(_, p)| matches!(p.kind, RequestKind::Initialize)) =>
+            {
+                self.upstream.ready();
+            }
+            Some(params) => {
+                let id =
+                    self.ask(state, RestartStep::Initialize, Method::Initialize, Some(&params));
+                let at = Instant::now() + self.config.start_timeout;
+                self.add_deadline(state, at, Due::Handshake(id));
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        state: &mut State,
+        step: RestartStep,
+        method: Method,
+        params: Option<&str>,
+    ) -> Id {
+        let id = state.calls.pending.own_id();
+        state.calls.pending.insert(id.clone(), PendingRequest::own(RequestKind::Restart(step)));
+        self.upstream.send_first(&request_line(&id, method, params), &state.client.headers);
+        id
+    }
+
+    /// The answer to a step of the handshake.
+    pub(in crate::relay) fn step_done(
+        &self,
+        state: &mut State,
+        step: RestartStep,
+        envelope: &Envelope,
+    ) {
+        match step {
+            RestartStep::Initialize if envelope.error.is_some() => {
+                self.upstream.give_up("the server, started again, refused the client's initialize");
+            }
+            RestartStep::Initialize => self.restarted(state),
+            RestartStep::Setting => {}
+            RestartStep::Relist(key) => {
+                if let Some(result) = envelope.result
+                    && state.lists.kept.differs(&key, result)
+                {
+                    self.announce_change(state, key.kind);
+                }
+            }
+        }
+    }
+
+    fn restarted(&self, state: &mut State) {
+        if let Some(line) = &state.client.settings.initialized {
+            self.upstream.send_first(line, &state.client.headers);
+        }
+        if let Some(params) = state.client.settings.log_level.clone() {
+            self.ask(state, RestartStep::Setting, Method::SetLogLevel, Some(&params));
+        }
+        for params in state.client.settings.subscriptions.values().cloned().collect::<Vec<_>>() {
+            self.ask(state, RestartStep::Setting, Method::Subscribe, Some(&params));
+        }
+        self.listen_again(state);
+        if state.client.settings.initialize.is_some() {
+            self.compare_lists(state);
+        }
+        self.upstream.ready();
+    }
+
+    /// Modern subscriptions are open requests; those of the last server are sent again.
+    fn listen_again(&self, state: &mut State) {
+        for id in state.calls.pending.ids() {
+            if let Some(PendingRequest {
+                kind: RequestKind::Listen { line, lost, .. },
+                requester,
+                ..
+            }) = state.calls.pending.get_mut(&id)
+                && std::mem::take(lost)
+            {
+                let headers = requester.as_ref().and_then(|requester| requester.headers.clone());
+                self.upstream.send_first(&relabelled(line, &id), &headers);
+            }
+        }
+    }
+
+    /// Asks again for the lists that the client knows: if one differs, the client is told.
+    fn compare_lists(&self, state: &mut State) {
+        state.lists.changed.clear();
+        for key in state.lists.kept.keys() {
+            let params = key.cursor.as_ref().map(|cursor| format!(r#"{{"cursor":{cursor}}}"#));
+            let method = key.kind.method();
+            self.ask(state, RestartStep::Relist(key), method, params.as_deref());
+        }
+    }
+
+    fn announce_change(&self, state: &mut State, kind: ListKind) {
+        // Several pages may differ; the client is told once.
+        if !state.lists.changed.contains(&kind) {
+            state.lists.changed.push(kind);
+            self.tell_changed(kind);
+        }
+    }
+
+    /// Tells the client to ask for a list again.
+    pub(in crate::relay) fn tell_changed(&self, kind: ListKind) {
+        self.client.announce(&notification_line(kind.changed(), None));
+    }
+}
+
+/// A request under the id that the server knows it by.
+fn relabelled(line: &Bytes, id: &Id) -> Bytes {
+    let text = String::from_utf8_lossy(line);
+    match Envelope::parse(&text).ok().and_then(|envelope| envelope.id) {
+        Some(old) if Id::parse(old).as_ref() != Some(id) => {
+            with_id(&text, old, &id.to_json()).into()
+        }
+        _ => line.clone(),
+    }
+}

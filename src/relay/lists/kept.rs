@@ -1,0 +1,65 @@
+//! The last answers to list requests: given again while a server is blocked by its own tool
+//! (contract §1.1.5), and compared after it was started anew (§9).
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+
+use crate::rpc::lines::keep;
+
+use super::key::ListKey;
+
+/// Bytes of answers kept.
+const KEPT: usize = 8 << 20;
+
+/// The last answers to list requests.
+#[derive(Default)]
+pub struct KeptLists {
+    answers: HashMap<ListKey, Kept>,
+    bytes: usize,
+}
+
+struct Kept {
+    /// what the client got, the raw `result`
+    result: Bytes,
+    /// of what the server had sent
+    digest: u64,
+}
+
+impl KeptLists {
+    /// Keeps an answer: what the client gets, and what the server had sent.
+    pub fn put(&mut self, key: ListKey, result: &Bytes, original: &str) {
+        self.remove(&key);
+        if self.bytes + result.len() <= KEPT {
+            self.bytes += result.len();
+            self.answers.insert(key, Kept { result: keep(result), digest: digest(original) });
+        }
+    }
+
+    fn remove(&mut self, key: &ListKey) {
+        if let Some(old) = self.answers.remove(key) {
+            self.bytes -= old.result.len();
+        }
+    }
+
+    /// The last answer to the same request.
+    pub fn get(&self, key: &ListKey) -> Option<Bytes> {
+        self.answers.get(key).map(|kept| kept.result.clone())
+    }
+
+    /// Whether a fresh answer of the server differs from the last one.
+    pub fn differs(&self, key: &ListKey, fresh: &str) -> bool {
+        self.answers.get(key).is_some_and(|kept| kept.digest != digest(fresh))
+    }
+
+    pub fn keys(&self) -> Vec<ListKey> {
+        self.answers.keys().cloned().collect()
+    }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,138 @@
+//! Lists on their way to the client: edited, kept, and given again.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::config::Budget;
+use crate::mcp::compose::result_line;
+use crate::relay::calls::RequestKind;
+use crate::relay::requester::Requester;
+use crate::relay::session::Session;
+use crate::relay::state::{Due, State};
+use crate::rpc::id::Id;
+use crate::rpc::lines::keep;
+use crate::rpc::message::{Message, text_of};
+use crate::rpc::splice::Edits;
+
+use super::catalog::Held;
+use super::key::{ListKey, ListKind};
+
+/// A list that the server leaves unanswered for so long is given again from memory (§1.1.5).
+const SILENCE: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// A list request goes to the server; if it stays unanswered, the last answer is given again.
+    pub(in crate::relay) fn list_asked(
+        &self,
+        state: &mut State,
+        key: ListKey,
+        inside: &Id,
+    ) -> RequestKind {
+        if key.kind == ListKind::Tools {
+            state.lists.catalog.was_asked();
+        }
+        let repeat =
+            state.lists.kept.get(&key).map(|_| {
+                self.add_deadline(state, Instant::now() + SILENCE, Due::List(inside.clone()))
+            });
+        RequestKind::List { key, repeat }
+    }
+
+    /// The server's answer to a list request of the client.
+    pub(in crate::relay) fn list_answered(
+        &self,
+        state: &mut State,
+        key: ListKey,
+        requester: Option<Requester>,
+        message: &Message,
+    ) {
+        let Some(result) = message.envelope.result else {
+            return self.pass_answer(requester.as_ref(), message);
+        };
+        let Some(requester) = requester else {
+            return self.late_list(state, key, message, result);
+        };
+        if key.kind != ListKind::Tools {
+            return self.list_out(state, key, Some(requester), message);
+        }
+        let cursor = state.lists.catalog.note(result);
+        if !key.is_first_page() {
+            return self.list_out(state, key, Some(requester), message);
+        }
+        let held = Box::new(Held { key, requester, line: keep(message.line) });
+        match state.lists.catalog.hold(cursor, held) {
+            Ok(Some(cursor)) => {
+                self.bound_walk(state);
+                self.read_page(state, Some(&cursor));
+            }
+            Ok(None) => {}
+            Err(held) => self.list_out(state, held.key, Some(held.requester), message),
+        }
+    }
+
+    /// The answer to a list that was repeated from memory meanwhile: if it is another one, the
+    /// client must ask again.
+    fn late_list(&self, state: &mut State, key: ListKey, message: &Message, result: &str) {
+        if key.kind == ListKind::Tools {
+            state.lists.catalog.note(result);
+        }
+        if state.lists.kept.differs(&key, result) {
+            self.tell_changed(key.kind);
+        }
+        self.list_out(state, key, None, message);
+    }
+
+    /// Edits a list for the client, keeps it, and sends it.
+    pub(super) fn list_out(
+        &self,
+        state: &mut State,
+        key: ListKey,
+        requester: Option<Requester>,
+        message: &Message,
+    ) {
+        let Some(result) = message.envelope.result else { return };
+        let edits = match key.kind {
+            ListKind::Tools => {
+                let policies = &self.config.policy;
+                let client = &state.client.info.policy;
+                let deferrable = |name: &str| {
+                    policies.budget(&policies.tool(name), client, None, None).0 != Budget::Never
+                };
+                let how = (key.is_first_page(), self.makes_param_headers());
+                state.lists.catalog.edit_page(message.text, result, how, deferrable)
+            }
+            _ => Edits::new(),
+        };
+        let out = message.edited(edits);
+        let edited = Message::of(&out);
+        if let Some(shown) = edited.envelope.result {
+            state.lists.kept.put(key, &out.slice_ref(shown.as_bytes()), result);
+        }
+        self.pass_answer(requester.as_ref(), &edited);
+    }
+
+    /// The server has not answered a list for 2 s. If it may be blocked, the last answer goes out
+    /// again (§1.1.5); else it is given more time.
+    pub(in crate::relay) fn repeat_list(&self, state: &mut State, id: &Id) {
+        let Some(pending) = state.calls.pending.get(id) else { return };
+        let RequestKind::List { key, .. } = &pending.kind else { return };
+        if state.calls.pending.calls() == 0 && !self.upstream.is_starting() {
+            let again = Instant::now() + SILENCE;
+            let slot = self.add_deadline(state, again, Due::List(id.clone()));
+            let pending = state.calls.pending.get_mut(id);
+            if let Some(RequestKind::List { repeat, .. }) = pending.map(|pending| &mut pending.kind)
+            {
+                *repeat = Some(slot);
+            }
+            return;
+        }
+        if let Some(result) = state.lists.kept.get(key)
+            && let Some(requester) = state.calls.pending.detach(id)
+        {
+            debug!(id = &*requester.id, "the server is silent, the last list is given again");
+            self.answer(&requester, &result_line(&requester.id, text_of(&result)));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The pages of tools that we read ourselves, so that the names of ours are sure (contract §1.1.2).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::jobs::store::ready;
+use crate::mcp::compose::request_line;
+use crate::mcp::meta::modern_meta;
+use crate::mcp::method::Method;
+use crate::relay::calls::{PendingRequest, RequestKind};
+use crate::relay::requester::Requester;
+use crate::relay::session::Session;
+use crate::relay::state::{Due, State};
+use crate::rpc::message::Message;
+
+use super::catalog::{Held, Next};
+
+/// How long the pages may take, since answers may wait for them.
+const WALK: Duration = Duration::from_secs(5);
+
+impl Session {
+    /// Asks for the tools ourselves, so that the names of ours are sure (§1.1.2).
+    pub(in crate::relay) fn read_tools(&self, state: &mut State) {
+        state.lists.catalog.read_from_start();
+        self.bound_walk(state);
+        self.read_page(state, None);
+    }
+
+    /// What is held while we read the pages must not wait for ever.
+    pub(super) fn bound_walk(&self, state: &mut State) {
+        let walk = state.lists.catalog.walk();
+        self.add_deadline(state, Instant::now() + WALK, Due::Walk(walk));
+    }
+
+    /// The pages take too long: what is known has to do.
+    pub(in crate::relay) fn walk_due(&self, state: &mut State, walk: u64) {
+        if state.lists.catalog.is_reading() && state.lists.catalog.walk() == walk {
+            self.tools_page(state, None);
+        }
+    }
+
+    /// Asks for one page.
+    pub(super) fn read_page(&self, state: &mut State, cursor: Option<&str>) {
+        let mut members = Vec::new();
+        let client = &state.client.info;
+        if client.is_modern() {
+            let meta = modern_meta(&client.protocol, &client.name, &client.version);
+            members.push(format!(r#""_meta":{meta}"#));
+        }
+        members.extend(cursor.map(|cursor| format!(r#""cursor":{cursor}"#)));
+        let params = (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")));
+        let id = state.calls.pending.own_id();
+        let line = request_line(&id, Method::ListTools, params.as_deref());
+        state.calls.pending.insert(id.clone(), PendingRequest::own(RequestKind::ToolsPage));
+        let headers = state.client.headers.clone();
+        if self.to_server(state, &line, &headers).is_err() {
+            state.calls.pending.remove(&id);
+            self.tools_page(state, None);
+        }
+    }
+
+    /// A page that we asked for; `None`: the server refused it, or it takes too long.
+    pub(in crate::relay) fn tools_page(&self, state: &mut State, result: Option<&str>) {
+        match state.lists.catalog.page_read(result) {
+            Next::Read(cursor) => self.read_page(state, Some(&cursor)),
+            Next::Done(reading) => {
+                for Held { key, requester, line } in reading.held {
+                    self.list_out(state, key, Some(requester), &Message::of(&line));
+                }
+                self.take_up(state, reading.calls);
+            }
+        }
+    }
+
+    /// Calls that waited for the names of our tools go where they belong, once the lock is dropped.
+    pub(in crate::relay) fn take_up(&self, state: &mut State, calls: Vec<(Requester, Bytes)>) {
+        for (requester, line) in calls {
+            self.once_stored(state, ready(()), move |session| {
+                session.held_request(&Message::of(&line), requester);
+            });
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Arrays of messages, legal under 2025-03-26 alone (contract §1.1): each element is treated by
+//! itself, the answers go back as one array.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::downstream::reply::{Batch, Reply};
+use crate::mcp::compose::error_line;
+use crate::mcp::error_code::INVALID_REQUEST;
+use crate::mcp::method::Method;
+use crate::relay::session::Session;
+use crate::relay::state::Due;
+use crate::rpc::message::{Envelope, Kind, Message};
+use crate::rpc::object::elements;
+use crate::rpc::parsed_line::excerpt;
+use crate::upstream::{From, Headers};
+
+impl Session {
+    /// Whether the client may send arrays.
+    pub fn takes_batches(&self) -> bool {
+        self.state().client.info.sends_batches()
+    }
+
+    /// An array of messages of the client; `to` is where the array of answers goes.
+    pub fn client_batch(self: &Arc<Self>, line: &Bytes, text: &str, to: &Reply, headers: &Headers) {
+        let elements = elements(text).unwrap_or_default();
+        let legal = self.state().client.info.sends_batches();
+        if elements.is_empty() && !text.ends_with(']') {
+            return warn!("skipped an array of the client that is no JSON");
+        }
+        if !legal || elements.is_empty() {
+            // Not ours to judge: the server answers as it would without us.
+            return self.upstream.send_if_up(line, headers);
+        }
+        let batch = Batch::new(to.clone());
+        self.bound_batch(&batch);
+        for element in elements {
+            let reply = Reply::Batch(batch.clone());
+            match Envelope::parse(element) {
+                Ok(envelope) if envelope.kind() != Kind::Unknown => {
+                    let part = line.slice_ref(element.as_bytes());
+                    self.batched(&Message::new(&part, element, envelope), reply, headers);
+                }
+                _ => {
+                    let error = "an element of the batch is no JSON-RPC message";
+                    reply.send(&error_line("null", INVALID_REQUEST, error), None);
+                }
+            }
+        }
+    }
+
+    /// The array leaves at the client's budget at the latest, with what is there (§1.1). A little
+    /// later in fact, so that the handles of its calls are in it.
+    fn bound_batch(&self, batch: &Arc<Batch>) {
+        const MARGIN: Duration = Duration::from_millis(50);
+        let mut state = self.state();
+        let Some(budget) = self.budget_of_client(&state.client.info) else { return };
+        let at = Instant::now() + budget + MARGIN;
+        self.add_deadline(&mut state, at, Due::Batch(Arc::downgrade(batch)));
+    }
+
+    fn batched(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
+        if Method::of(&message.envelope) == Some(Method::Initialize) {
+            let error = "initialize must not be part of a batch";
+            reply.send(&error_line(message.id(), INVALID_REQUEST, error), None);
+        } else {
+            self.client_message(message, reply, headers);
+        }
+    }
+
+    pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &From) {
+        let elements = elements(text).unwrap_or_default();
+        // Log lines may begin with a bracket too, and be JSON.
+        if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| e.is_message())) {
+            return warn!("skipped a line of the server that is no JSON-RPC: {}", excerpt(text));
+        }
+        if !self.state().client.info.sends_batches() {
+            self.client.notify(line);
+            return;
+        }
+        for element in elements {
+            match Envelope::parse(element) {
+                Ok(envelope) if envelope.is_message() => {
+                    let part = line.slice_ref(element.as_bytes());
+                    self.server_message(&Message::new(&part, element, envelope), from);
+                }
+                _ => warn!("skipped an element of a server's batch that is no JSON-RPC"),
+            }
+        }
+    }
+}

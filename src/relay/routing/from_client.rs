@@ -1,0 +1,181 @@
+//! Messages of the client: what each is, and which way it goes.
+
+use std::sync::Arc;
+
+use tracing::{debug, warn};
+
+use crate::downstream::reply::Reply;
+use crate::jobs::wording;
+use crate::mcp::compose::{error_line, result_line};
+use crate::mcp::error_code::{INTERNAL_ERROR, INVALID_REQUEST};
+use crate::mcp::method::Method;
+use crate::mcp::params::Params;
+use crate::relay::calls::{PendingRequest, RequestKind};
+use crate::relay::lists::ListKey;
+use crate::relay::requester::Requester;
+use crate::relay::session::{Locked, Session};
+use crate::relay::state::State;
+use crate::rpc::id::Id;
+use crate::rpc::lines::{Line, keep};
+use crate::rpc::message::{Kind, Message};
+use crate::rpc::parsed_line::{ParsedLine, excerpt};
+use crate::rpc::splice::{Edits, with_id};
+use crate::rpc::truncated::{id_at_an_end, is_request};
+use crate::upstream::Headers;
+
+use super::questions::Destination;
+
+impl Session {
+    /// A line of the client; `to` is where its answers go.
+    pub fn from_client(self: &Arc<Self>, line: &Line, to: &Reply) {
+        ParsedLine::parse(line, |line| match *line {
+            ParsedLine::Object { line, text, envelope } if envelope.kind() != Kind::Unknown => {
+                self.client_message(&Message::new(line, text, envelope), to.clone(), &None);
+            }
+            ParsedLine::Array { line, text } => self.client_batch(line, text, to, &None),
+            // It may be half a call with its arguments, so its text is not for everybody (§10).
+            ParsedLine::Object { text, .. } | ParsedLine::NoJson { text, .. } => {
+                warn!(bytes = text.len(), "skipped a line of the client that is no JSON-RPC");
+                debug!("the skipped line: {}", excerpt(text));
+            }
+            ParsedLine::TooLong { head, tail, length } => self.client_too_long(head, tail, length),
+        });
+    }
+
+    fn client_too_long(&self, head: &[u8], tail: &[u8], length: u64) {
+        warn!(bytes = length, "dropped a message of the client that is above max_message");
+        if let Some(id) = id_at_an_end(head, tail).filter(|_| is_request(head)) {
+            let problem = wording::too_long("The request", length, self.config.max_message);
+            self.client.notify(&error_line(&id, INVALID_REQUEST, &problem));
+        }
+    }
+
+    /// One message of the client, alone or out of a batch; `headers` go with it over HTTP.
+    pub fn client_message(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
+        message.trace("client");
+        match (message.envelope.kind(), message.envelope.id) {
+            (Kind::Request, Some(raw)) => match Id::parse(raw) {
+                Some(key) => {
+                    let params = Params::parse(message.envelope.params);
+                    let requester = Requester::new(key, raw, reply, headers.clone());
+                    self.client_request(message, &params, requester);
+                }
+                // An id that can't be an id: the server's to judge, and never deferred.
+                None => self.upstream.send_if_up(message.line, headers),
+            },
+            (Kind::Response, Some(raw)) => self.client_response(message, raw, headers),
+            _ => self.client_notification(message, headers),
+        }
+    }
+
+    /// A request of the client, by whatever way it came.
+    pub fn client_request(
+        self: &Arc<Self>,
+        message: &Message,
+        params: &Params,
+        requester: Requester,
+    ) {
+        self.request(self.state(), message, params, requester);
+    }
+
+    /// A request that was held; whoever has left meanwhile wants it no more.
+    pub(in crate::relay) fn held_request(
+        self: &Arc<Self>,
+        message: &Message,
+        requester: Requester,
+    ) {
+        let state = self.state();
+        if requester.reply.is_open() {
+            self.request(state, message, &Params::parse(message.envelope.params), requester);
+        }
+    }
+
+    fn request(
+        self: &Arc<Self>,
+        mut state: Locked,
+        message: &Message,
+        params: &Params,
+        requester: Requester,
+    ) {
+        let method = Method::of(&message.envelope);
+        if requester.headers.is_some() {
+            state.client.headers = requester.headers.clone();
+        }
+        if let Some(cause) = &state.failure {
+            return self.answer(&requester, &error_line(&requester.id, INTERNAL_ERROR, cause));
+        }
+        self.meet(&mut state, params);
+        if method == Some(Method::CallTool) {
+            return self.call(state, message, params, requester);
+        }
+        let busy = || state.calls.pending.calls() > 0 || state.calls.pending.any_opening();
+        if method == Some(Method::Ping) && (busy() || self.upstream.is_starting()) {
+            return self.answer(&requester, &result_line(&requester.id, "{}"));
+        }
+        state.client.settings.note(method, message, params);
+        let inside = state.calls.pending.inside_id(&requester.key);
+        let kind = match method {
+            Some(Method::Initialize) => self.opening(&mut state, params, &inside),
+            Some(Method::Discover) => RequestKind::Discover,
+            Some(Method::Listen) => {
+                RequestKind::Listen { line: keep(message.line), acknowledged: false, lost: false }
+            }
+            _ => match method.and_then(|method| ListKey::of(method, params)) {
+                Some(key) => self.list_asked(&mut state, key, &inside),
+                None => RequestKind::Plain,
+            },
+        };
+        self.send_request(&mut state, message, params, inside, requester, kind);
+    }
+
+    /// Sends a request that is no call; id and token are renamed where they collide.
+    fn send_request(
+        &self,
+        state: &mut State,
+        message: &Message,
+        params: &Params,
+        inside: Id,
+        requester: Requester,
+        kind: RequestKind,
+    ) {
+        let mut edits = Edits::new();
+        let renamed = inside != requester.key;
+        message.go_by(&inside, &mut edits);
+        let token = params
+            .progress_token()
+            .and_then(|raw| state.calls.pending.name_token(message.text, raw, &mut edits));
+        let out = message.edited(edits);
+        let headers = requester.headers.clone();
+        let pending = PendingRequest { requester: Some(requester), renamed, token, kind };
+        state.calls.pending.insert(inside.clone(), pending);
+        if let Err(cause) = self.to_server(state, &out, &headers) {
+            self.refuse(state, &inside, &cause);
+        }
+    }
+
+    fn client_notification(self: &Arc<Self>, message: &Message, headers: &Headers) {
+        let method = Method::of(&message.envelope);
+        match method {
+            Some(Method::Cancelled) => {
+                let params = Params::parse(message.envelope.params);
+                return self.cancelled(message, &params, headers);
+            }
+            Some(Method::Initialized) => {
+                self.state().client.settings.note(method, message, &Params::default());
+            }
+            _ => {}
+        }
+        self.upstream.send_if_up(message.line, headers);
+    }
+
+    fn client_response(&self, message: &Message, raw: &str, headers: &Headers) {
+        let destination = Id::parse(raw).map(|id| self.state().client.questions.answered(&id));
+        match destination {
+            None | Some(Destination::Straight) => self.upstream.send_if_up(message.line, headers),
+            Some(Destination::Under(inside)) => {
+                self.upstream.send_if_up(&with_id(message.text, raw, &inside).into(), headers);
+            }
+            Some(Destination::Nowhere) => debug!("dropped an answer to a server that is gone"),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Messages of the server: answers find whoever asked, progress its call, the rest passes.
+
+use tracing::{debug, warn};
+
+use crate::mcp::compose::error_line;
+use crate::mcp::error_code::METHOD_NOT_FOUND;
+use crate::mcp::meta::{PROGRESS_TOKEN, subscription_id};
+use crate::mcp::method::{Method, is_news};
+use crate::mcp::params::Params;
+use crate::relay::calls::{PendingRequest, RequestKind};
+use crate::relay::requester::Requester;
+use crate::relay::session::Session;
+use crate::relay::state::State;
+use crate::rpc::id::Id;
+use crate::rpc::message::{Kind, Message};
+use crate::rpc::parsed_line::{ParsedLine, excerpt};
+use crate::rpc::splice::Edits;
+use crate::upstream::From;
+
+impl Session {
+    pub(in crate::relay) fn server_line(&self, heard: &ParsedLine, from: &From) {
+        match *heard {
+            ParsedLine::Object { line, text, envelope } if envelope.is_message() => {
+                self.server_message(&Message { line, text, envelope, status: from.status }, from);
+            }
+            ParsedLine::Array { line, text } => self.server_batch(line, text, from),
+            ParsedLine::Object { text, .. } | ParsedLine::NoJson { text, .. } => {
+                warn!("skipped a line of the server that is no JSON-RPC: {}", excerpt(text));
+            }
+            ParsedLine::TooLong { head, tail, length } => self.server_too_long(head, tail, length),
+        }
+    }
+
+    /// One message of the server, alone or out of a batch.
+    pub(super) fn server_message(&self, message: &Message, from: &From) {
+        self.upstream.heard();
+        message.trace("server");
+        match (message.envelope.kind(), message.envelope.id) {
+            (Kind::Response, Some(raw)) => match Id::parse(raw) {
+                Some(id) => self.server_response(message, &id),
+                // An error about a message that the server could not read.
+                None => drop(self.client.notify(message.line)),
+            },
+            (Kind::Request, Some(raw)) => self.server_request(message, raw, from),
+            _ => self.server_notification(message, from),
+        }
+    }
+
+    /// A request of the server is forwarded wherever there is a way to the client, else answered
+    /// for it (§1.1).
+    fn server_request(&self, message: &Message, raw: &str, from: &From) {
+        let mut state = self.state();
+        let State { client, calls, .. } = &mut *state;
+        let mut edits = Edits::new();
+        let outside = client.questions.ask(raw, || calls.pending.own_id());
+        if let Some(outside) = &outside {
+            edits.replace(message.text, raw, outside.to_json());
+        }
+        if !self.to_client(&state, from.request, &message.edited(edits), true) {
+            debug!("a request of the server reaches nobody");
+            if let Some(asked) = outside.or_else(|| Id::parse(raw)) {
+                state.client.questions.answered(&asked);
+            }
+            let cause = "the client has no stream open on which it could be asked";
+            self.upstream
+                .send_if_up(&error_line(raw, METHOD_NOT_FOUND, cause), &state.client.headers);
+        }
+    }
+
+    fn server_response(&self, message: &Message, id: &Id) {
+        let mut state = self.state();
+        let Some(PendingRequest { requester, kind, .. }) = state.calls.pending.remove(id) else {
+            debug!(id = message.envelope.id, "dropped an answer that nobody waits for");
+            return;
+        };
+        if !matches!(
+            kind,
+            RequestKind::Initialize | RequestKind::Discover | RequestKind::Restart(_)
+        ) {
+            self.upstream.healthy();
+        }
+        match kind {
+            RequestKind::Call(call) => self.call_answered(&mut state, *call, requester, message),
+            RequestKind::Initialize | RequestKind::Discover => {
+                if matches!(kind, RequestKind::Initialize) && message.envelope.error.is_some() {
+                    state.client.settings.refused();
+                }
+                self.greeted(&mut state, requester, message);
+            }
+            RequestKind::List { key, repeat } => {
+                if let Some(slot) = repeat {
+                    state.deadlines.remove(slot);
+                }
+                self.list_answered(&mut state, key, requester, message);
+            }
+            RequestKind::ToolsPage => self.tools_page(&mut state, message.envelope.result),
+            RequestKind::Restart(step) => self.step_done(&mut state, step, &message.envelope),
+            RequestKind::Listen { .. } => self.listen_ended(requester, message),
+            RequestKind::Plain => self.pass_answer(requester.as_ref(), message),
+        }
+    }
+
+    fn server_notification(&self, message: &Message, from: &From) {
+        let params = Params::parse(message.envelope.params);
+        match Method::of(&message.envelope) {
+            Some(Method::Progress) => self.progress(message, &params),
+            Some(Method::Cancelled) => self.server_cancels(message, &params, from),
+            Some(Method::LogMessage) if from.request.is_none() => self.log_message(message),
+            method => self.subscribed(message, &params, method, from),
+        }
+    }
+
+    /// A log line of a server that does not say for which request: in the modern era it goes to
+    /// one that asked for log lines, the newest of them.
+    fn log_message(&self, message: &Message) {
+        let state = self.state();
+        if self.client.notify(message.line) {
+            return;
+        }
+        if let Some(reply) = state.calls.pending.newest_that_wants_logs() {
+            reply.push(message.line);
+        }
+    }
+
+    /// Progress goes to a client that waits under its own token, and into the job of a call that
+    /// nobody waits for; any other is dropped (§1.1.1, §4.3).
+    fn progress(&self, message: &Message, params: &Params) {
+        let Some(raw) = params.get(PROGRESS_TOKEN) else { return };
+        let mut state = self.state();
+        let Some(pending) = Id::parse(raw).and_then(|token| state.calls.pending.by_token(&token))
+        else {
+            debug!("dropped progress that nobody asked for");
+            return;
+        };
+        if let RequestKind::Call(call) = &mut pending.kind {
+            call.note_progress(params);
+        }
+        let outside = pending.token.as_ref().and_then(|token| token.outside.as_deref());
+        if let (Some(token), Some(requester)) = (outside, &pending.requester) {
+            let mut edits = Edits::new();
+            if token != raw {
+                edits.replace(message.text, raw, token);
+            }
+            requester.reply.push(&message.edited(edits));
+        }
+    }
+
+    /// The server takes back a request of its own, or ends a subscription.
+    fn server_cancels(&self, message: &Message, params: &Params, from: &From) {
+        let raw = params.get("requestId");
+        let Some((raw, id)) = raw.and_then(|raw| Some((raw, Id::parse(raw)?))) else {
+            self.client.notify(message.line);
+            return;
+        };
+        let mut state = self.state();
+        let mut edits = Edits::new();
+        if let Some(outside) = state.client.questions.taken_back(&id) {
+            edits.replace(message.text, raw, outside.to_json());
+        }
+        let pending = state.calls.pending.get(&id);
+        if !pending.is_some_and(|pending| matches!(pending.kind, RequestKind::Listen { .. })) {
+            self.to_client(&state, from.request, &message.edited(edits), false);
+            return;
+        }
+        let Some(requester) = state.calls.pending.remove(&id).and_then(|pending| pending.requester)
+        else {
+            return;
+        };
+        if raw != &*requester.id {
+            edits.replace(message.text, raw, &*requester.id);
+        }
+        requester.reply.push(&message.edited(edits));
+        if let Some(exchange) = requester.reply.exchange() {
+            exchange.finish();
+        }
+    }
+
+    /// A notification that may belong to a subscription: it carries the client's own id of it, and
+    /// is acknowledged to the client once, however often the server was started anew.
+    fn subscribed(&self, message: &Message, params: &Params, method: Option<Method>, from: &From) {
+        let acknowledges = method == Some(Method::SubscriptionAcknowledged);
+        let mut state = self.state();
+        let subscription = params.subscription_id();
+        let id = subscription.and_then(Id::parse);
+        let pending = id.as_ref().and_then(|id| state.calls.pending.get_mut(id));
+        let Some(PendingRequest {
+            kind: RequestKind::Listen { acknowledged, .. }, requester, ..
+        }) = pending
+        else {
+            match from.request {
+                None if is_news(&message.envelope.method_name()) => {
+                    self.client.announce(message.line)
+                }
+                request => drop(self.to_client(&state, request, message.line, false)),
+            }
+            return;
+        };
+        if acknowledges && std::mem::replace(acknowledged, true) {
+            return;
+        }
+        let (Some(raw), Some(requester)) = (subscription, requester) else { return };
+        let mut edits = Edits::new();
+        if raw != &*requester.id {
+            edits.replace(message.text, raw, &*requester.id);
+        }
+        requester.reply.push(&message.edited(edits));
+    }
+
+    fn listen_ended(&self, requester: Option<Requester>, message: &Message) {
+        let Some(requester) = requester else { return };
+        let mut edits = Edits::new();
+        if let Some(raw) = message.envelope.result.and_then(subscription_id)
+            && raw != &*requester.id
+        {
+            edits.replace(message.text, raw, &*requester.id);
+        }
+        self.answer_edited(&requester, message, edits);
+    }
+}

@@ -1,0 +1,109 @@
+//! All of a session that changes, divided by what it is about, under one lock.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use tracing::warn;
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::downstream::reply::Batch;
+use crate::jobs::registry::Registry;
+use crate::jobs::store::Answer;
+use crate::rpc::id::Id;
+use crate::upstream::Headers;
+
+use super::calls::Calls;
+use super::client::Client;
+use super::deadlines::Deadlines;
+use super::lifecycle::Settings;
+use super::lists::ListState;
+use super::routing::Questions;
+
+/// The state of a session.
+pub struct State {
+    pub calls: Calls,
+    pub lists: ListState,
+    pub client: ClientState,
+    pub deadlines: Deadlines<Due>,
+    /// why there will never be a server
+    pub failure: Option<Arc<str>>,
+    /// what follows once the lock is dropped
+    pub after: VecDeque<After>,
+}
+
+impl State {
+    pub fn new(config: &Config) -> Self {
+        State {
+            calls: Calls::default(),
+            lists: ListState::new(&config.jobs.tool_prefix),
+            client: ClientState {
+                info: Client::unknown(&config.policy),
+                headers: None,
+                settings: Settings::default(),
+                questions: Questions::default(),
+            },
+            deadlines: Deadlines::default(),
+            failure: None,
+            after: VecDeque::new(),
+        }
+    }
+
+    /// Whether a client waits for anything that has an end.
+    pub fn is_asked(&self) -> bool {
+        self.calls.any_asked() || self.lists.catalog.is_holding()
+    }
+}
+
+/// What is known of the client.
+pub struct ClientState {
+    /// what it said of itself
+    pub info: Arc<Client>,
+    /// what went with its last request over HTTP, for requests of our own
+    pub headers: Headers,
+    /// what it has set at the server
+    pub settings: Settings,
+    /// what the server asks it
+    pub questions: Questions,
+}
+
+/// What may be due at a time.
+#[derive(Debug)]
+pub enum Due {
+    /// the budget of a call, or the longest time that it may run
+    Call(Id),
+    /// a list that the server has not answered
+    List(Id),
+    /// the end of this walk through the pages of the tools
+    Walk(u64),
+    /// what a batch has so far
+    Batch(Weak<Batch>),
+    /// an answer to the question of a job
+    Input(Uuid),
+    /// the answer to this `initialize`
+    Handshake(Id),
+}
+
+/// Something that may leave only once a job is stored (contract §11). No lock is held meanwhile, since
+/// a store may take its time.
+pub struct After {
+    stored: Answer<()>,
+    then: Box<dyn FnOnce() + Send>,
+}
+
+impl After {
+    pub fn new(stored: Answer<()>, then: impl FnOnce() + Send + 'static) -> Self {
+        After { stored, then: Box::new(then) }
+    }
+
+    /// Waits for the store where it has to, and goes on.
+    pub fn go_on(self, registry: &Registry) {
+        registry.when(self.stored, |stored| {
+            if let Err(error) = stored {
+                // The call goes on all the same; only a restart of the proxy would lose it.
+                warn!("a job is kept in memory alone: {error}");
+            }
+            (self.then)();
+        });
+    }
+}
