@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -17,7 +16,7 @@ use crate::rpc::outbox::Room;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::upstream::server::Server;
 use crate::upstream::supervisor::Supervisor;
-use crate::upstream::{End, Events, From, Loss};
+use crate::upstream::{End, Events, From, Loss, Outgoing};
 
 /// Pages of tools that are read at the most.
 const PAGES: usize = 200;
@@ -200,6 +199,6 @@ impl Peer {
     }
 
     fn send(&self, message: &Value) {
-        self.upstream.send_if_up(&Bytes::from(message.to_string()), &None);
+        self.upstream.send_if_up(Outgoing::parse(message.to_string().into(), None));
     }
 }

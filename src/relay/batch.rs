@@ -12,7 +12,7 @@ use crate::config::Budget;
 use crate::downstream::reply::{Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
-use crate::upstream::{From, Headers};
+use crate::upstream::{From, Headers, Outgoing};
 
 use super::call::at_least;
 use super::deadlines::Due;
@@ -38,7 +38,7 @@ impl Session {
         }
         if !legal || elements.is_empty() {
             // Not ours to judge: the server answers as it would without us.
-            return self.upstream.send_if_up(line, headers);
+            return self.upstream.send_if_up(Outgoing::parse(line.clone(), headers.clone()));
         }
         let batch = Batch::new(to.clone());
         self.bound_batch(&batch);

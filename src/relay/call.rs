@@ -22,12 +22,13 @@ use crate::config::{Duplicates, ToolPolicy};
 use crate::jobs::handle::{failure, repeatable};
 use crate::jobs::job::{Job, Outcome};
 use crate::mcp::meta::{MetaEdit, edit_meta};
+use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::rpc::id::Id;
 use crate::rpc::lines::keep;
 use crate::rpc::splice::Edits;
 use crate::rpc::string::{quoted, string};
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
 use super::client::Client;
 use super::deadlines::{Due, Slot};
@@ -61,7 +62,7 @@ pub struct Call {
     pub(super) headers: Headers,
     pub(super) deadline: Option<Slot>,
     /// the message itself while the call waits in line
-    pub(super) waiting: Option<Bytes>,
+    pub(super) waiting: Option<Outgoing>,
     /// its place there, where its tool has a line
     pub(super) place: Option<Place>,
     /// the last progress, raw JSON
@@ -197,7 +198,10 @@ impl Session {
         let renamed = inside != asker.key;
         message.go_by(&inside, &mut edits);
         let token = self.call_edits(state, message, params, &call.policy, &mut edits);
-        let out = message.edited(edits);
+        let (out, headers, method) =
+            (message.edited(edits), call.headers.clone(), Some(Method::CallTool));
+        let out =
+            Outgoing::request(out, headers, inside.clone(), method, &message.envelope, params);
         call.deadline = budget.map(|budget| {
             let at = call.received + budget.min(call.policy.max_runtime);
             self.add_deadline(state, at, Due::Call(inside.clone()))
@@ -212,14 +216,13 @@ impl Session {
         inside: Id,
         (asker, renamed, token): (Option<Asker>, bool, Option<Token>),
         mut call: Call,
-        out: Bytes,
+        out: Outgoing,
     ) {
         let may_go = self.enter_lane(&mut call, &inside);
-        call.waiting = (!may_go).then(|| keep(&out));
-        let headers = call.headers.clone();
+        call.waiting = (!may_go).then(|| out.clone().kept());
         let what = What::Call(Box::new(call));
         state.pending.insert(inside.clone(), Pending { asker, renamed, token, what });
-        if may_go && let Err(cause) = self.to_server(state, &out, &headers) {
+        if may_go && let Err(cause) = self.to_server(state, out) {
             self.refuse(state, &inside, &cause);
         }
     }

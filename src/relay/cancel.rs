@@ -6,10 +6,11 @@ use std::sync::Arc;
 use tracing::debug;
 
 use crate::config::OnClientCancel;
+use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::rpc::id::Id;
 use crate::rpc::splice::Edits;
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
 use super::call::Call;
 use super::patience::says_time_out;
@@ -20,11 +21,9 @@ use crate::rpc::message::Message;
 impl Session {
     pub(super) fn cancelled(self: &Arc<Self>, message: &Message, headers: &Headers) {
         let params = Params::parse(message.envelope.params);
-        let Some(raw) = params.get("requestId") else {
-            return self.upstream.send_if_up(message.line, headers);
-        };
-        let Some(id) = Id::parse(raw) else {
-            return self.upstream.send_if_up(message.line, headers);
+        let Some((raw, id)) = params.get("requestId").and_then(|raw| Some((raw, Id::parse(raw)?)))
+        else {
+            return self.upstream.send_if_up(as_it_is(message, headers, &params));
         };
         let mut state = self.state();
         if let Some(wait) = state.waits.remove(&id) {
@@ -37,15 +36,14 @@ impl Session {
         }
         match state.pending.asked_as(&id) {
             Some(inside) => {
-                let reason = params.text("reason").unwrap_or_default();
-                self.cancel_request(&mut state, message, raw, &inside, &reason, headers);
+                self.cancel_request(&mut state, message, raw, &inside, &params, headers);
             }
             None if state.catalog.cancel(&id) => debug!("the server has answered already"),
             // Its handle is out; the server may know a job by this id (§4.3).
             None if state.pending.contains(&id) || state.has_parted(&id) => {
                 debug!("ignored a late cancel of a call that has its handle");
             }
-            None => self.upstream.send_if_up(message.line, headers),
+            None => self.upstream.send_if_up(as_it_is(message, headers, &params)),
         }
         self.note_answered();
     }
@@ -56,14 +54,16 @@ impl Session {
         message: &Message,
         raw: &str,
         inside: &Id,
-        reason: &str,
+        params: &Params,
         headers: &Headers,
     ) {
         let Some(pending) = state.pending.get(inside) else { return };
         let gave_up = match &pending.what {
             // Not to be cancelled, says MCP; the answer is still wanted.
-            What::Initialize => return self.upstream.send_if_up(message.line, headers),
-            What::Call(call) => self.is_time_out(call, reason),
+            What::Initialize => {
+                return self.upstream.send_if_up(as_it_is(message, headers, params));
+            }
+            What::Call(call) => self.is_time_out(call, &params.text("reason").unwrap_or_default()),
             _ => false,
         };
         if gave_up && self.detach(state, inside) {
@@ -81,7 +81,9 @@ impl Session {
         if pending.renamed {
             edits.replace(message.text, raw, inside.to_json());
         }
-        self.upstream.send_if_up(&message.edited(edits), headers);
+        let line = message.edited(edits);
+        let out = Outgoing::cancelled(line, headers.clone(), inside.clone(), params);
+        self.upstream.send_if_up(out);
     }
 
     /// Whether the client gave up, or its user did; learns from it.
@@ -98,4 +100,10 @@ impl Session {
             OnClientCancel::Detach => true,
         }
     }
+}
+
+/// The client's message, with nothing changed.
+fn as_it_is(message: &Message, headers: &Headers, params: &Params) -> Outgoing {
+    let (line, headers) = (message.line.clone(), headers.clone());
+    Outgoing::notification(line, headers, Some(Method::Cancelled), &message.envelope, params)
 }

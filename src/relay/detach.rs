@@ -8,8 +8,10 @@ use tracing::{info, warn};
 use crate::config::Duplicates;
 use crate::jobs::handle::{handle, seconds};
 use crate::jobs::job::{Job, Origin, Outcome, Owner};
+use crate::mcp::params::Params;
 use crate::rpc::id::Id;
 use crate::rpc::object::Members;
+use crate::upstream::Outgoing;
 
 use super::call::Call;
 use super::catalog::Catalog;
@@ -155,7 +157,9 @@ impl Session {
                 return;
             }
         }
-        self.upstream.send_if_up(&cancelled_line(id, reason), &headers);
+        let line = cancelled_line(id, reason);
+        let params = Params::default();
+        self.upstream.send_if_up(Outgoing::cancelled(line, headers, id.clone(), &params));
     }
 }
 

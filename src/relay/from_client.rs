@@ -12,7 +12,7 @@ use crate::rpc::id::Id;
 use crate::rpc::lines::{Line, keep, with_text};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::splice::{Edits, with_id};
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
 use super::lists::ListKey;
 use super::pending::{Asker, Pending, What, name_token};
@@ -68,7 +68,10 @@ impl Session {
                     self.client_request(message, &params, asker);
                 }
                 // An id that can't be an id: the server's to judge, and never deferred.
-                None => self.upstream.send_if_up(message.line, headers),
+                None => {
+                    let (line, headers) = (message.line.clone(), headers.clone());
+                    self.upstream.send_if_up(Outgoing::parse(line, headers));
+                }
             },
             (Kind::Response, Some(raw)) => self.client_response(message, raw, headers),
             _ => self.client_notification(message, headers),
@@ -142,10 +145,12 @@ impl Session {
         let raw_token = params.progress_token();
         let token = raw_token.map(|raw| name_token(state, message, raw, &mut edits));
         let out = message.edited(edits);
-        let headers = asker.headers.clone();
+        let (headers, method) = (asker.headers.clone(), Method::of(&message.envelope));
+        let out =
+            Outgoing::request(out, headers, inside.clone(), method, &message.envelope, params);
         let pending = Pending { asker: Some(asker), renamed, token, what };
         state.pending.insert(inside.clone(), pending);
-        if let Err(cause) = self.to_server(state, &out, &headers) {
+        if let Err(cause) = self.to_server(state, out) {
             self.refuse(state, &inside, &cause);
         }
     }
@@ -159,15 +164,22 @@ impl Session {
             }
             _ => {}
         }
-        self.upstream.send_if_up(message.line, headers);
+        let (line, headers) = (message.line.clone(), headers.clone());
+        let params = Params::parse(message.envelope.params);
+        let out = Outgoing::notification(line, headers, method, &message.envelope, &params);
+        self.upstream.send_if_up(out);
     }
 
     fn client_response(&self, message: &Message, raw: &str, headers: &Headers) {
         let way = Id::parse(raw).map(|id| self.state().questions.answered(&id));
         match way {
-            None | Some(Way::Straight) => self.upstream.send_if_up(message.line, headers),
+            None | Some(Way::Straight) => {
+                let line = message.line.clone();
+                self.upstream.send_if_up(Outgoing::response(line, headers.clone()));
+            }
             Some(Way::Under(inside)) => {
-                self.upstream.send_if_up(&with_id(message.text, raw, &inside).into(), headers);
+                let line = with_id(message.text, raw, &inside).into();
+                self.upstream.send_if_up(Outgoing::response(line, headers.clone()));
             }
             Some(Way::Nowhere) => debug!("dropped an answer to a server that is gone"),
         }

@@ -7,7 +7,7 @@ use crate::rpc::id::Id;
 use crate::rpc::message::Kind;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::Edits;
-use crate::upstream::From;
+use crate::upstream::{From, Outgoing};
 
 use crate::mcp::compose::error_line;
 
@@ -67,7 +67,8 @@ impl Session {
                 state.questions.answered(&asked);
             }
             let cause = "the client has no stream open on which it could be asked";
-            self.upstream.send_if_up(&error_line(raw, METHOD_NOT_FOUND, cause), &state.headers);
+            let line = error_line(raw, METHOD_NOT_FOUND, cause);
+            self.upstream.send_if_up(Outgoing::response(line, state.headers.clone()));
         }
     }
 

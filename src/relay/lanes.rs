@@ -143,8 +143,7 @@ impl Session {
             return false;
         };
         let Some(message) = call.waiting.clone() else { return false };
-        let headers = call.headers.clone();
-        if let Err(cause) = self.to_server(state, &message, &headers) {
+        if let Err(cause) = self.to_server(state, message) {
             self.refuse(state, id, &cause);
             return false;
         }

@@ -12,13 +12,14 @@ use crate::mcp::method::Method;
 use crate::rpc::id::Id;
 use crate::rpc::lines::keep;
 use crate::rpc::splice::Edits;
+use crate::upstream::Outgoing;
 
 use super::catalog::{Held, Next};
 use super::deadlines::Due;
 use super::lists::{ListKey, ListKind};
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
-use crate::mcp::compose::{request_line, result_line};
+use crate::mcp::compose::result_line;
 use crate::rpc::message::{Message, text_of};
 
 /// A list that the server leaves unanswered for so long is repeated from memory (§1.1.5).
@@ -139,10 +140,10 @@ impl Session {
         members.extend(cursor.map(|cursor| format!(r#""cursor":{cursor}"#)));
         let params = (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")));
         let id = state.pending.own_id();
-        let line = request_line(&id, Method::ListTools, params.as_deref());
-        state.pending.insert(id.clone(), Pending::own(What::Catalog));
         let headers = state.headers.clone();
-        if self.to_server(state, &line, &headers).is_err() {
+        let out = Outgoing::own_request(&id, Method::ListTools, params.as_deref(), headers);
+        state.pending.insert(id.clone(), Pending::own(What::Catalog));
+        if self.to_server(state, out).is_err() {
             state.pending.remove(&id);
             self.catalog_page(state, None);
         }

@@ -13,12 +13,13 @@ use crate::rpc::lines::keep;
 use crate::rpc::message::Envelope;
 use crate::rpc::object::Members;
 use crate::rpc::splice::with_id;
+use crate::upstream::Outgoing;
 
 use super::deadlines::Due;
 use super::lists::{ListKey, ListKind};
 use super::pending::{Pending, What};
 use super::session::{Session, State};
-use crate::mcp::compose::{notification_line, request_line};
+use crate::mcp::compose::notification_line;
 
 /// Subscriptions remembered, at the most.
 const SUBSCRIPTIONS: usize = 10_000;
@@ -96,7 +97,7 @@ impl Session {
     fn ask(&self, state: &mut State, step: Step, method: Method, params: Option<&str>) -> Id {
         let id = state.pending.own_id();
         state.pending.insert(id.clone(), Pending::own(What::Revival(step)));
-        self.upstream.send_first(&request_line(&id, method, params), &state.headers);
+        self.upstream.send_first(Outgoing::own_request(&id, method, params, state.headers.clone()));
         id
     }
 
@@ -120,7 +121,7 @@ impl Session {
 
     fn revived(&self, state: &mut State) {
         if let Some(line) = &state.settings.initialized {
-            self.upstream.send_first(line, &state.headers);
+            self.upstream.send_first(Outgoing::parse(line.clone(), state.headers.clone()));
         }
         if let Some(params) = state.settings.log_level.clone() {
             self.ask(state, Step::Setting, Method::SetLogLevel, Some(&params));
@@ -143,7 +144,7 @@ impl Session {
                 && std::mem::take(lost)
             {
                 let headers = asker.as_ref().and_then(|asker| asker.headers.clone());
-                self.upstream.send_first(&relabelled(line, &id), &headers);
+                self.upstream.send_first(Outgoing::parse(relabelled(line, &id), headers));
             }
         }
     }

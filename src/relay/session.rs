@@ -29,7 +29,7 @@ use crate::rpc::outbox::Room;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::{Edits, with_id};
 use crate::upstream::supervisor::{Delivery, Supervisor};
-use crate::upstream::{End, Events, From, Headers, Loss, StartError, without_details};
+use crate::upstream::{End, Events, From, Headers, Loss, Outgoing, StartError, without_details};
 
 use super::call::Call;
 use super::catalog::Catalog;
@@ -199,13 +199,8 @@ impl Session {
     }
 
     /// Sends what the server must get, starting it if need be. The error is one sentence.
-    pub(super) fn to_server(
-        &self,
-        state: &mut State,
-        message: &Bytes,
-        headers: &Headers,
-    ) -> Result<(), String> {
-        match self.upstream.send(message, headers) {
+    pub(super) fn to_server(&self, state: &mut State, message: Outgoing) -> Result<(), String> {
+        match self.upstream.send(message) {
             Ok(Delivery::Sent | Delivery::Waiting) => Ok(()),
             Ok(Delivery::Started) => {
                 self.revive(state);

@@ -2,6 +2,7 @@
 
 pub mod child;
 pub mod http;
+pub mod outgoing;
 pub mod process;
 pub mod reaper;
 pub mod renewal;
@@ -11,16 +12,14 @@ pub mod supervisor;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{HeaderMap, Response, StatusCode};
+use ::http::{Response, StatusCode};
 use bytes::Bytes;
 
 use crate::rpc::id::Id;
 use crate::rpc::outbox::{Outbox, Room};
 use crate::rpc::parsed_line::ParsedLine;
 
-/// Headers that go with one message over HTTP besides those that the transport makes itself: the
-/// caller's forwarded ones, and `Mcp-Param-*`. A child has no use for them.
-pub type Headers = Option<Arc<HeaderMap>>;
+pub use outgoing::{Headers, Outgoing};
 
 /// Where a message of the server came from.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,7 +34,7 @@ pub struct From<'a> {
 /// The way to one life of a server: a child's stdin, or HTTP requests.
 pub trait Way: Send + Sync {
     /// Sends a message; it goes on its way in the order of the calls.
-    fn push(&self, message: &Bytes, headers: &Headers);
+    fn push(&self, message: Outgoing);
     /// Whether there is room for more.
     fn has_room(&self) -> bool;
     /// Waits until there is room for more.
@@ -43,8 +42,8 @@ pub trait Way: Send + Sync {
 }
 
 impl Way for Outbox {
-    fn push(&self, message: &Bytes, _: &Headers) {
-        Outbox::push(self, message);
+    fn push(&self, message: Outgoing) {
+        Outbox::push(self, &message.bytes);
     }
 
     fn has_room(&self) -> bool {

@@ -5,9 +5,8 @@ use std::sync::atomic::Ordering;
 
 use crate::rpc::id::Id;
 
-use crate::rpc::message::Envelope;
-
-use super::supervisor::{Queue, State, Supervisor, Unsent};
+use super::Outgoing;
+use super::supervisor::{Queue, State, Supervisor};
 
 /// So many sessions in a row that were of no use are the last in a life.
 const FRUITLESS: u32 = 2;
@@ -15,7 +14,7 @@ const FRUITLESS: u32 = 2;
 /// What a link had to forget when the server did not know its session.
 pub enum Forgotten {
     /// the session; with what waited behind the refused message
-    Now(Vec<Unsent>),
+    Now(Vec<Outgoing>),
     /// nothing: another one has been opened since
     Before,
     /// nothing: the life is over
@@ -26,7 +25,7 @@ impl Supervisor {
     /// Opens a new session, for whose handshake the relay is asked; what was `refused` waits for
     /// it. Several refusals of one session are one renewal: `forget` says whether this is the
     /// first. A server that refuses session after session is given up.
-    pub fn renew(&self, refused: Option<Unsent>, forget: impl FnOnce() -> Forgotten) {
+    pub fn renew(&self, refused: Option<Outgoing>, forget: impl FnOnce() -> Forgotten) {
         let fruitless = {
             let mut state = self.state();
             let forgotten = forget();
@@ -34,11 +33,11 @@ impl Supervisor {
             match (&mut *state, forgotten) {
                 (State::Down { .. } | State::Stopped, _) | (_, Forgotten::Over) => return,
                 (State::Up { link, .. }, Forgotten::Before) => {
-                    refused.for_each(|(message, headers)| link.way.push(&message, &headers));
+                    refused.for_each(|message| link.way.push(message));
                     return;
                 }
                 (State::Starting { queue, .. }, Forgotten::Before) => {
-                    refused.for_each(|(message, headers)| queue.push(&message, &headers));
+                    refused.for_each(|message| queue.push(message));
                     return;
                 }
                 (State::Up { .. }, Forgotten::Now(waiting)) => {
@@ -47,7 +46,7 @@ impl Supervisor {
                 }
                 (State::Starting { queue, renewed, .. }, Forgotten::Now(waiting)) => {
                     let unsent = refused.chain(waiting);
-                    unsent.for_each(|(message, headers)| queue.push(&message, &headers));
+                    unsent.for_each(|message| queue.push(message));
                     *renewed = true;
                     true
                 }
@@ -64,11 +63,11 @@ impl Supervisor {
 
 impl State {
     /// From up to starting; how many sessions in a row were of no use.
-    fn begin_again(&mut self, unsent: impl Iterator<Item = Unsent>, healthy: bool) -> u32 {
+    fn begin_again(&mut self, unsent: impl Iterator<Item = Outgoing>, healthy: bool) -> u32 {
         match std::mem::replace(self, State::Stopped) {
             State::Up { link, failures } => {
                 let mut queue = Queue::default();
-                unsent.for_each(|(message, headers)| queue.push(&message, &headers));
+                unsent.for_each(|message| queue.push(message));
                 let failures = if healthy { 0 } else { failures + 1 };
                 *self = State::Starting { link, queue, failures, renewed: true };
                 failures
@@ -84,13 +83,8 @@ impl State {
     /// have reached the server.
     pub(super) fn unsent(&self) -> Vec<Id> {
         let State::Starting { queue, renewed: true, .. } = self else { return Vec::new() };
-        queue.messages.iter().filter_map(|(message, _)| request_id(message)).collect()
+        queue.messages.iter().filter_map(|message| message.id.clone()).collect()
     }
-}
-
-fn request_id(message: &[u8]) -> Option<Id> {
-    let text = String::from_utf8_lossy(message);
-    Envelope::parse(&text).ok()?.request_id()
 }
 
 #[cfg(test)]
@@ -105,7 +99,7 @@ mod tests {
     use crate::rpc::parsed_line::ParsedLine;
     use crate::upstream::server::Server;
     use crate::upstream::supervisor::{Delivery, Link};
-    use crate::upstream::{End, Events, From, Headers, Loss, Room, Way, http};
+    use crate::upstream::{End, Events, From, Loss, Room, Way, http};
 
     use super::*;
 
@@ -124,8 +118,8 @@ mod tests {
     }
 
     impl Way for Notes {
-        fn push(&self, message: &Bytes, _: &Headers) {
-            self.note(String::from_utf8_lossy(message));
+        fn push(&self, message: Outgoing) {
+            self.note(String::from_utf8_lossy(&message.bytes));
         }
 
         fn has_room(&self) -> bool {
@@ -180,24 +174,25 @@ mod tests {
         (supervisor, notes, stop)
     }
 
-    fn unsent(text: &'static str) -> Option<Unsent> {
-        Some((Bytes::from(text), None))
+    fn message(text: &'static str) -> Outgoing {
+        Outgoing::parse(Bytes::from(text), None)
     }
 
-    fn request(id: u32) -> Bytes {
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#).into()
+    fn request(id: u32) -> Outgoing {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#);
+        Outgoing::parse(text.into(), None)
     }
 
     #[tokio::test]
     async fn several_refusals_of_one_session_are_one_renewal_s9() {
         let (supervisor, notes, _) = up();
-        let waiting = vec![(Bytes::from("c"), None)];
-        supervisor.renew(unsent("a"), || Forgotten::Now(waiting));
-        supervisor.renew(unsent("b"), || Forgotten::Before);
-        assert_eq!(supervisor.send(&Bytes::from("d"), &None).unwrap(), Delivery::Waiting);
-        supervisor.send_first(&Bytes::from("initialize"), &None);
+        let waiting = vec![message("c")];
+        supervisor.renew(Some(message("a")), || Forgotten::Now(waiting));
+        supervisor.renew(Some(message("b")), || Forgotten::Before);
+        assert_eq!(supervisor.send(message("d")).unwrap(), Delivery::Waiting);
+        supervisor.send_first(message("initialize"));
         supervisor.ready();
-        supervisor.renew(unsent("e"), || Forgotten::Before);
+        supervisor.renew(Some(message("e")), || Forgotten::Before);
         let expected = ["renewed", "initialize", "a", "c", "b", "d", "e"];
         assert_eq!(notes.take(), expected);
     }
@@ -224,13 +219,13 @@ mod tests {
     #[tokio::test]
     async fn what_waited_for_a_new_session_has_not_reached_the_server_s7() {
         let (supervisor, notes, _) = up();
-        supervisor.renew(Some((request(7), None)), || Forgotten::Now(Vec::new()));
+        supervisor.renew(Some(request(7)), || Forgotten::Now(Vec::new()));
         supervisor.ended("gone".into(), false);
         assert_eq!(
             notes.take(),
             ["renewed", "lost 7, reached: false", "lost, during start: false"]
         );
-        supervisor.renew(Some((request(8), None)), || Forgotten::Over);
+        supervisor.renew(Some(request(8)), || Forgotten::Over);
         assert!(notes.take().is_empty());
     }
 }

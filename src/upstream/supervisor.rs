@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -23,7 +22,7 @@ use super::child::Life;
 use super::http::{self, Ended, Remote};
 use super::process::Process;
 use super::server::{Launch, Server};
-use super::{End, Events, Headers, Loss, StartError, Way, without_details};
+use super::{End, Events, Loss, Outgoing, StartError, Way, without_details};
 
 /// A server that lived so long was no failure.
 const SETTLED: Duration = Duration::from_secs(10);
@@ -85,20 +84,17 @@ pub(super) enum State {
     Stopped,
 }
 
-/// A message that has not reached the server, and what goes with it.
-pub type Unsent = (Bytes, Headers);
-
 /// What waits for a server that is starting.
 #[derive(Default)]
 pub(super) struct Queue {
-    pub(super) messages: Vec<Unsent>,
+    pub(super) messages: Vec<Outgoing>,
     bytes: usize,
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, message: &Bytes, headers: &Headers) {
-        self.bytes += message.len();
-        self.messages.push((message.clone(), headers.clone()));
+    pub(super) fn push(&mut self, message: Outgoing) {
+        self.bytes += message.bytes.len();
+        self.messages.push(message);
     }
 }
 
@@ -138,19 +134,15 @@ impl Supervisor {
     }
 
     /// Sends a message that the server must get; starts it if it is down.
-    pub fn send(
-        self: &Arc<Self>,
-        message: &Bytes,
-        headers: &Headers,
-    ) -> Result<Delivery, Unavailable> {
+    pub fn send(self: &Arc<Self>, message: Outgoing) -> Result<Delivery, Unavailable> {
         let mut state = self.state();
         match &mut *state {
             State::Up { link, .. } => {
-                link.way.push(message, headers);
+                link.way.push(message);
                 Ok(Delivery::Sent)
             }
             State::Starting { queue, .. } => {
-                queue.push(message, headers);
+                queue.push(message);
                 Ok(Delivery::Waiting)
             }
             State::Down { failures, not_before, cause } => {
@@ -166,7 +158,7 @@ impl Supervisor {
                 match self.spawn(false) {
                     Ok(link) => {
                         let mut queue = Queue::default();
-                        queue.push(message, headers);
+                        queue.push(message);
                         *state = State::Starting { link, queue, failures, renewed: false };
                         Ok(Delivery::Started)
                     }
@@ -182,18 +174,18 @@ impl Supervisor {
     }
 
     /// Sends a message for which no server is started: what only a living one can use.
-    pub fn send_if_up(&self, message: &Bytes, headers: &Headers) {
+    pub fn send_if_up(&self, message: Outgoing) {
         match &mut *self.state() {
-            State::Up { link, .. } => link.way.push(message, headers),
-            State::Starting { queue, .. } => queue.push(message, headers),
+            State::Up { link, .. } => link.way.push(message),
+            State::Starting { queue, .. } => queue.push(message),
             State::Down { .. } | State::Stopped => {}
         }
     }
 
     /// Sends a part of the handshake to a server that is starting, ahead of what waits.
-    pub fn send_first(&self, message: &Bytes, headers: &Headers) {
+    pub fn send_first(&self, message: Outgoing) {
         if let State::Starting { link, .. } | State::Up { link, .. } = &*self.state() {
-            link.way.push(message, headers);
+            link.way.push(message);
         }
     }
 
@@ -203,8 +195,8 @@ impl Supervisor {
         let taken = std::mem::replace(&mut *state, State::Stopped);
         *state = match taken {
             State::Starting { link, queue, failures, .. } => {
-                for (message, headers) in &queue.messages {
-                    link.way.push(message, headers);
+                for message in queue.messages {
+                    link.way.push(message);
                 }
                 State::Up { link, failures }
             }

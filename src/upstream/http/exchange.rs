@@ -17,14 +17,15 @@ use crate::rpc::lines::Line;
 use crate::rpc::message::Envelope;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::Edits;
+use crate::upstream::outgoing::Role;
 use crate::upstream::{From, Loss};
 
 use super::incoming::{gather, is_event_stream};
 use super::link::Link;
 use super::loss;
-use super::message::{Message, Role, Session};
-use super::outgoing::Outgoing;
+use super::message::{Message, Session};
 use super::pool::{Received, Unsent};
+use super::request_body::RequestBody;
 use super::stream::{PATIENCE, REFUSAL, Stream, UNNEEDED};
 use super::{Spoken, two_ways};
 
@@ -77,18 +78,18 @@ impl Exchange {
             Ok(response) => response,
             Err(error) => return self.unsent(&error),
         };
-        let opens = matches!(self.message.role, Role::Initialize | Role::Discover);
+        let opens = matches!(self.message.outgoing.role, Role::Initialize | Role::Discover);
         if !response.status().is_success() {
             return self.refused(response).await;
         }
         if opens {
             self.link.remote.found(Spoken::Streamable);
         }
-        if self.message.role == Role::Initialize {
+        if self.message.outgoing.role == Role::Initialize {
             let id = response.headers().get(SESSION_ID).cloned();
             self.link.session_opened(self.token, id);
         }
-        if self.message.id.is_some() {
+        if self.message.outgoing.id.is_some() {
             return self.answered(response).await;
         }
         self.accepted(response).await;
@@ -97,10 +98,10 @@ impl Exchange {
 
     /// Sends the message; waits for the head of the answer.
     async fn post(&self, url: &Uri) -> Result<Response<Received>, Unsent> {
-        let Message { bytes, sent, .. } = &self.message;
+        let Message { outgoing, sent, .. } = &self.message;
         let remote = &self.link.remote;
         let headers = self.message.post_headers(remote.post_base(), &self.session);
-        let body = Outgoing::message(bytes.clone(), sent.clone());
+        let body = RequestBody::message(outgoing.bytes.clone(), sent.clone());
         let response = remote.post(url, headers, body).await;
         if response.is_ok() {
             sent.met();
@@ -161,7 +162,7 @@ impl Exchange {
             return Outcome::Forgotten;
         }
         if self.may_be_two_ways(head.status, body.as_ref()) {
-            match two_ways::open(self.link.clone(), self.message.headers.clone()).await {
+            match two_ways::open(self.link.clone(), self.message.outgoing.headers.clone()).await {
                 Ok((stream, address)) => {
                     self.link.switch(stream, address.clone());
                     return self.post_two_ways(&address).await;
@@ -176,7 +177,7 @@ impl Exchange {
     fn settled(&self, head: &Parts, body: Option<Line>) -> Outcome {
         let refused = matches!(head.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let rest = match body {
-            Some(line) if !refused && self.message.id.is_some() => {
+            Some(line) if !refused && self.message.outgoing.id.is_some() => {
                 match self.take_up(line, Some(head.status)) {
                     None => return Outcome::Done,
                     Some(rest) => rest,
@@ -190,17 +191,17 @@ impl Exchange {
 
     /// Whether the server does not know the session that the message was in.
     fn is_forgotten(&self, status: StatusCode, body: Option<&Line>) -> bool {
-        let in_session = self.session.id.is_some() && self.message.modern.is_none();
+        let in_session = self.session.id.is_some() && !self.message.is_modern();
         let is_about_method = || body.is_some_and(|body| self.is_unknown_method(body));
         status == StatusCode::NOT_FOUND
             && in_session
-            && self.message.role != Role::Initialize
+            && self.message.outgoing.role != Role::Initialize
             && !is_about_method()
     }
 
     /// Whether this refusal is one of a server that speaks HTTP+SSE (protocol §1.3).
     fn may_be_two_ways(&self, status: StatusCode, body: Option<&Line>) -> bool {
-        let opens = matches!(self.message.role, Role::Initialize | Role::Discover);
+        let opens = matches!(self.message.outgoing.role, Role::Initialize | Role::Discover);
         let modern = body.and_then(code_of).is_some_and(|code| error_code::MODERN.contains(&code));
         let statuses =
             [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
@@ -212,7 +213,7 @@ impl Exchange {
         let Line::Whole(bytes) = body else { return false };
         let Ok(envelope) = from_utf8(bytes).map(Envelope::parse) else { return false };
         let id = envelope.ok().and_then(|envelope| envelope.id).and_then(Id::parse);
-        code_of(body) == Some(METHOD_NOT_FOUND) && id.is_some() && id == self.message.id
+        code_of(body) == Some(METHOD_NOT_FOUND) && id.is_some() && id == self.message.outgoing.id
     }
 
     /// Hands on a body that is the answer; gives it back where it is none.
@@ -242,7 +243,7 @@ impl Exchange {
 
     /// An error without an id can be about nothing but this request: with its id.
     fn own_error(&self, text: &str, envelope: &Envelope) -> Option<Line> {
-        let id = self.message.id.as_ref()?;
+        let id = self.message.outgoing.id.as_ref()?;
         let has_id = envelope.id.is_some_and(|id| id != "null");
         if !envelope.is_json_rpc() || envelope.error.is_none() || has_id {
             return None;
@@ -253,19 +254,20 @@ impl Exchange {
     }
 
     fn is_answer(&self, heard: &ParsedLine) -> bool {
-        self.message.id.as_ref().is_some_and(|id| heard.answers(id))
+        self.message.outgoing.id.as_ref().is_some_and(|id| heard.answers(id))
     }
 
     /// Reads the stream of this request, and that which goes on where it was cut, to the answer.
     async fn read_stream(&self, response: Response<Received>) -> Outcome {
         let (link, session) = (self.link.clone(), self.session.clone());
         let events = &self.link.events;
-        let mut stream = Stream::new(link, session, self.message.headers.clone(), response);
+        let mut stream =
+            Stream::new(link, session, self.message.outgoing.headers.clone(), response);
         loop {
             while let Some(event) = stream.next().await {
                 let is_message = event.is_message();
                 let Some(data) = event.data.filter(|_| is_message) else {
-                    if let (Some(_), Some(id)) = (event.id, &self.message.id) {
+                    if let (Some(_), Some(id)) = (event.id, &self.message.outgoing.id) {
                         events.primed(id, event.retry);
                     }
                     continue;
@@ -275,13 +277,13 @@ impl Exchange {
                     return Outcome::Done;
                 }
             }
-            if !self.link.waits_for(self.message.id.as_ref(), self.token) {
+            if !self.link.waits_for(self.message.outgoing.id.as_ref(), self.token) {
                 return Outcome::Done;
             }
-            if self.message.modern.is_some() || !stream.can_resume() {
+            if self.message.is_modern() || !stream.can_resume() {
                 return Outcome::Lost(loss::begun(self.broken(stream.why())));
             }
-            if let Some(id) = self.message.id.as_ref().filter(|_| !stream.broke()) {
+            if let Some(id) = self.message.outgoing.id.as_ref().filter(|_| !stream.broke()) {
                 events.paused(id);
             }
             if let Err(why) = stream.reopen(PATIENCE).await {
@@ -311,18 +313,20 @@ impl Exchange {
     }
 
     fn answer(&self, heard: &ParsedLine, status: Option<StatusCode>) {
-        if self.message.role == Role::Initialize
+        if self.message.outgoing.role == Role::Initialize
             && let ParsedLine::Object { envelope, .. } = heard
         {
             self.link.agreed(self.token, envelope);
         }
-        self.link.answer_came(self.message.id.as_ref(), self.token);
+        self.link.answer_came(self.message.outgoing.id.as_ref(), self.token);
         self.pass(heard, status);
         self.link.open_gate(self.token);
     }
 
     fn pass(&self, heard: &ParsedLine, status: Option<StatusCode>) {
-        self.link.events.message(heard, From { request: self.message.id.as_ref(), status });
+        self.link
+            .events
+            .message(heard, From { request: self.message.outgoing.id.as_ref(), status });
     }
 
     fn broken(&self, why: &str) -> String {

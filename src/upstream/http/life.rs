@@ -14,7 +14,7 @@ use crate::upstream::{From, Loss};
 
 use super::link::Link;
 use super::message::Message;
-use super::outgoing::Outgoing;
+use super::request_body::RequestBody;
 use super::state::{CONNECTING, Token};
 use super::stream::Stream;
 use super::{Spoken, two_ways};
@@ -71,7 +71,8 @@ impl Link {
     /// The stream is opened for the first message: what goes with that may be what opens it.
     async fn open_two_ways(self: &Arc<Self>) -> Result<(), Loss> {
         let headers = loop {
-            let first = self.state().waiting.front().map(|message| message.headers.clone());
+            let first =
+                self.state().waiting.front().map(|message| message.outgoing.headers.clone());
             match first {
                 Some(headers) => break headers,
                 None => self.asked.notified().await,
@@ -96,7 +97,7 @@ impl Link {
     /// The server refuses its stream, and so whoever waits.
     fn refused(&self, loss: &Loss) -> Ended {
         let waiting: Vec<Message> = self.state().waiting.drain(..).collect();
-        for id in waiting.iter().filter_map(|message| message.id.as_ref()) {
+        for id in waiting.iter().filter_map(|message| message.outgoing.id.as_ref()) {
             let Loss { cause, reached, refusal } = loss;
             let loss = Loss { cause: cause.clone(), reached: *reached, refusal: refusal.clone() };
             self.events.request_lost(id, loss);
@@ -134,7 +135,7 @@ impl Link {
             let mut headers = self.remote.base().clone();
             session.put_into(&mut headers);
             let url = self.remote.url();
-            let goodbye = self.remote.send(Method::DELETE, url, headers, Outgoing::default());
+            let goodbye = self.remote.send(Method::DELETE, url, headers, RequestBody::default());
             let _ = timeout(GOODBYE, goodbye).await;
         }
     }

@@ -6,7 +6,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::HeaderValue;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -16,14 +15,15 @@ use crate::rpc::id::Id;
 
 use crate::rpc::message::Envelope;
 use crate::rpc::object::Members;
+use crate::upstream::outgoing::Role;
 use crate::upstream::renewal::Forgotten;
 use crate::upstream::supervisor::Supervisor;
-use crate::upstream::{Events, Headers, Loss, Room, Way};
+use crate::upstream::{Events, Headers, Loss, Outgoing, Room, Way};
 
 use super::exchange::{Exchange, Outcome};
 use super::listen::listen;
-use super::message::{Message, Role, Session, header};
-use super::outgoing::Backlog;
+use super::message::{Message, Session, header};
+use super::request_body::Backlog;
 use super::state::{CONNECTING, InFlight, State, Token};
 use super::{Remote, loss};
 
@@ -95,25 +95,25 @@ impl Link {
     fn dispatch(&self, state: &mut State, message: Message) {
         while state.tasks.try_join_next().is_some() {}
         let Some(me) = self.me.upgrade() else { return };
-        if let Role::Cancelled(id) = &message.role {
+        if let Role::Cancelled(id) = &message.outgoing.role {
             match id.as_ref().and_then(|id| state.take_cancelled(id)) {
                 Some(request) => return self.cancel(state, me, request, message),
                 // A modern server has no use for it.
-                None if message.modern.is_some() && state.two_ways.is_none() => return,
+                None if message.is_modern() && state.two_ways.is_none() => return,
                 None => {}
             }
         }
         let token = state.next_token();
-        if self.closes_gate(&message.role) {
+        if self.closes_gate(&message.outgoing.role) {
             state.gate = Some(token);
         }
-        match message.role {
+        match message.outgoing.role {
             Role::Initialize => {
                 state.modern = None;
                 state.renew_session();
             }
             Role::Request | Role::Discover => {
-                state.modern = message.modern.as_ref().map(|modern| modern.version.clone());
+                state.modern.clone_from(&message.revision);
             }
             Role::Initialized => {
                 let me = me.clone();
@@ -124,8 +124,8 @@ impl Link {
             }
             _ => {}
         }
-        let (id, sent) = (message.id.clone(), message.sent.clone());
-        let (modern, initialize) = (message.modern.is_some(), message.role == Role::Initialize);
+        let (id, sent) = (message.outgoing.id.clone(), message.sent.clone());
+        let (modern, initialize) = (message.is_modern(), message.outgoing.role == Role::Initialize);
         let exchange = exchange(me, state, message, token);
         let task = state.tasks.spawn(exchange.run());
         if let Some(id) = id {
@@ -179,8 +179,8 @@ impl Link {
 
     /// The server took what has no answer.
     pub(super) fn accepted(&self, message: &Message, token: Token) {
-        if message.role == Role::Initialized {
-            self.listen(message.headers.clone());
+        if message.outgoing.role == Role::Initialized {
+            self.listen(message.outgoing.headers.clone());
             self.open_gate(token);
         }
     }
@@ -212,7 +212,7 @@ impl Link {
 
     /// A message is through with the server.
     pub(super) fn over(&self, message: Message, session: &Session, token: Token, outcome: Outcome) {
-        let id = message.id.as_ref();
+        let id = message.outgoing.id.as_ref();
         match outcome {
             Outcome::Sent => return,
             Outcome::Forgotten => return self.forgotten(message, session, token),
@@ -221,7 +221,7 @@ impl Link {
                 Some(id) => {
                     let waits = self.state().finish(Some(id), token);
                     if waits {
-                        self.lose(&message.role, id, loss);
+                        self.lose(&message.outgoing.role, id, loss);
                     }
                 }
                 None => warn!("a message is lost: {}", loss.cause),
@@ -250,15 +250,16 @@ impl Link {
 
     /// The server does not know the session: a new one is opened once, and the message sent in it.
     fn forgotten(&self, message: Message, session: &Session, token: Token) {
-        let refused = message.id.as_ref().and_then(|id| self.state().refuse(id, token));
-        let again = match (&message.role, refused) {
+        let Message { outgoing, .. } = message;
+        let refused = outgoing.id.as_ref().and_then(|id| self.state().refuse(id, token));
+        let again = match (&outgoing.role, refused) {
             (Role::Request | Role::Discover, Some(true)) | (Role::Notification, _) => {
-                Some((message.bytes, message.headers))
+                Some(outgoing)
             }
             // It will be sent as a part of the new handshake.
             (Role::Initialized, _) => None,
             (_, Some(false)) => {
-                if let Some(id) = &message.id {
+                if let Some(id) = &outgoing.id {
                     self.events.request_lost(id, loss::forgotten(self.remote.address()));
                 }
                 return self.open_gate(token);
@@ -284,7 +285,7 @@ impl Link {
         state.renew_session();
         state.gate = None;
         let waiting = state.waiting.drain(..);
-        Forgotten::Now(waiting.map(|message| (message.bytes, message.headers)).collect())
+        Forgotten::Now(waiting.map(|message| message.outgoing).collect())
     }
 }
 
@@ -295,12 +296,12 @@ fn exchange(link: Arc<Link>, state: &State, message: Message, token: Token) -> E
 }
 
 impl Way for Link {
-    fn push(&self, message: &Bytes, headers: &Headers) {
+    fn push(&self, message: Outgoing) {
         let mut state = self.state();
         if state.closed {
             return;
         }
-        let message = Message::new(message, headers, state.modern.as_ref(), &self.backlog);
+        let message = Message::new(message, state.modern.as_ref(), &self.backlog);
         if state.gate.is_none() || state.passes_gate(&message) {
             self.dispatch(&mut state, message);
         } else {

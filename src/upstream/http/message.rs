@@ -2,129 +2,49 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use memchr::memmem;
 
-use crate::mcp::header::{METHOD, NAME, PROTOCOL_VERSION, SESSION_ID};
-use crate::mcp::method::Method;
-use crate::mcp::param_headers::encode;
-use crate::mcp::params::Params;
+use crate::mcp::header::{PROTOCOL_VERSION, SESSION_ID};
 use crate::mcp::revision::has_version_header;
-use crate::rpc::id::Id;
-use crate::rpc::message::{Envelope, Kind};
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
-use super::outgoing::{Backlog, Sent};
+use super::request_body::{Backlog, Sent};
 
-/// What a message is to the transport.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Role {
-    Initialize,
-    /// `server/discover`
-    Discover,
-    Initialized,
-    /// of the request with this id
-    Cancelled(Option<Id>),
-    Request,
-    Notification,
-    /// an answer to a request of the server
-    Response,
-}
-
-/// A message for the server.
+/// A message on its way to a server over HTTP.
 pub struct Message {
-    pub bytes: Bytes,
-    /// what goes with this message alone
-    pub headers: Headers,
-    pub role: Role,
-    /// of a request
-    pub id: Option<Id>,
-    /// what the modern era says in headers
-    pub modern: Option<Box<Modern>>,
+    pub outgoing: Outgoing,
+    /// of the modern era, where it goes by that
+    pub revision: Option<HeaderValue>,
     pub sent: Arc<Sent>,
 }
 
-/// The headers of the modern era (2026-07-28).
-#[derive(Clone)]
-pub struct Modern {
-    pub version: HeaderValue,
-    method: HeaderValue,
-    name: Option<HeaderValue>,
-}
-
 impl Message {
-    /// `version`: that of the modern era, where the last request was of it.
-    pub fn new(
-        bytes: &Bytes,
-        headers: &Headers,
-        version: Option<&HeaderValue>,
-        backlog: &Arc<Backlog>,
-    ) -> Self {
-        let text = String::from_utf8_lossy(bytes);
-        let envelope = Envelope::parse(&text).unwrap_or_default();
-        let kind = envelope.kind();
-        let method = envelope.method_name();
-        let params = match kind {
-            Kind::Request if may_be_modern(bytes) => Params::parse(envelope.params),
-            Kind::Notification => Params::parse(envelope.params),
-            _ => Params::default(),
-        };
-        let id = envelope.request_id();
-        let own = params.protocol_version().and_then(|version| header(&version));
+    /// `last`: the revision of the last request, where that was of the modern era.
+    pub fn new(outgoing: Outgoing, last: Option<&HeaderValue>, backlog: &Arc<Backlog>) -> Self {
         // A notification need not say of which era it is.
-        let version = own.or_else(|| version.filter(|_| kind == Kind::Notification).cloned());
-        let modern = version.map(|version| Box::new(Modern::new(version, &method, &params)));
-        let role = role(kind, &method, &params);
-        let sent = Sent::new(bytes.len(), backlog);
-        Message { bytes: bytes.clone(), headers: headers.clone(), role, id, modern, sent }
+        let last = last.filter(|_| outgoing.role.is_notification());
+        let revision = outgoing.revision.as_ref().or(last).cloned();
+        let sent = Sent::new(outgoing.bytes.len(), backlog);
+        Message { outgoing, revision, sent }
+    }
+
+    /// Whether it goes by the rules of the modern era.
+    pub fn is_modern(&self) -> bool {
+        self.revision.is_some()
     }
 
     /// The headers of its POST.
     pub fn post_headers(&self, base: &HeaderMap, session: &Session) -> HeaderMap {
-        let mut headers = with_headers(base, &self.headers);
-        match &self.modern {
-            Some(modern) => modern.put_into(&mut headers),
-            None => session.put_into(&mut headers),
+        let mut headers = with_headers(base, &self.outgoing.headers);
+        let Some(revision) = &self.revision else {
+            session.put_into(&mut headers);
+            return headers;
+        };
+        headers.insert(PROTOCOL_VERSION, revision.clone());
+        if let Some(routing) = &self.outgoing.routing {
+            routing.put_into(&mut headers);
         }
         headers
-    }
-}
-
-/// Whether the era of a request has to be looked for. Some writers escape the `/` in the key, and
-/// any may escape letters.
-fn may_be_modern(bytes: &[u8]) -> bool {
-    let parts = [b"protocolVersion".as_slice(), br"\u"];
-    parts.iter().any(|part| memmem::find(bytes, part).is_some())
-}
-
-fn role(kind: Kind, method: &str, params: &Params) -> Role {
-    match (kind, Method::parse(method)) {
-        (Kind::Request, Some(Method::Initialize)) => Role::Initialize,
-        (Kind::Request, Some(Method::Discover)) => Role::Discover,
-        (Kind::Request, _) => Role::Request,
-        (Kind::Notification, Some(Method::Initialized)) => Role::Initialized,
-        (Kind::Notification, Some(Method::Cancelled)) => {
-            Role::Cancelled(params.get("requestId").and_then(Id::parse))
-        }
-        (Kind::Notification, _) => Role::Notification,
-        (Kind::Response | Kind::Unknown, _) => Role::Response,
-    }
-}
-
-impl Modern {
-    fn new(version: HeaderValue, method: &str, params: &Params) -> Self {
-        let named = Method::parse(method).and_then(Method::named_member);
-        let name = named.and_then(|member| params.text(member));
-        Modern { version, method: encode(method), name: name.map(|name| encode(&name)) }
-    }
-
-    fn put_into(&self, headers: &mut HeaderMap) {
-        headers.insert(PROTOCOL_VERSION, self.version.clone());
-        headers.insert(METHOD, self.method.clone());
-        if let Some(name) = &self.name {
-            headers.insert(NAME, name.clone());
-        }
     }
 }
 
@@ -169,9 +89,10 @@ pub fn header(text: &str) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::header::{METHOD, NAME};
 
     fn message(text: &'static str) -> Message {
-        Message::new(&Bytes::from(text), &None, None, &Arc::default())
+        Message::new(Outgoing::parse(text.into(), None), None, &Arc::default())
     }
 
     #[test]

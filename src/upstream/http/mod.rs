@@ -16,8 +16,8 @@ pub mod link;
 mod listen;
 mod loss;
 mod message;
-mod outgoing;
 mod pool;
+mod request_body;
 mod state;
 mod stream;
 mod two_ways;
@@ -39,8 +39,8 @@ use crate::config;
 pub use life::Ended;
 
 use connect::{Connector, Hop, root};
-use outgoing::Outgoing;
 use pool::{Pool, Received, Unsent};
+use request_body::RequestBody;
 
 /// How long it may take to find out whether the server can be reached.
 const REACH: Duration = Duration::from_secs(2);
@@ -181,7 +181,7 @@ impl Remote {
         headers.extend(host_of(self.url()).map(|host| (HOST, host)));
         headers.extend(self.hop.headers());
         let getting = async {
-            let response = self.send(Method::GET, &url, headers, Outgoing::default()).await;
+            let response = self.send(Method::GET, &url, headers, RequestBody::default()).await;
             let response =
                 response.map_err(|error| loss::unreachable(&self.address, &error.to_string()))?;
             let (parts, body) = response.into_parts();
@@ -217,7 +217,7 @@ impl Remote {
         &self,
         url: &Uri,
         headers: HeaderMap,
-        body: Outgoing,
+        body: RequestBody,
     ) -> Result<Response<Received>, Unsent> {
         self.send(Method::POST, url, headers, body).await
     }
@@ -225,7 +225,7 @@ impl Remote {
     /// GETs a stream of events.
     async fn listen(&self, mut headers: HeaderMap) -> Result<Response<Received>, Unsent> {
         headers.insert(ACCEPT, EVENT_STREAM);
-        self.send(Method::GET, self.url(), headers, Outgoing::default()).await
+        self.send(Method::GET, self.url(), headers, RequestBody::default()).await
     }
 
     async fn send(
@@ -233,7 +233,7 @@ impl Remote {
         method: Method,
         url: &Uri,
         headers: HeaderMap,
-        body: Outgoing,
+        body: RequestBody,
     ) -> Result<Response<Received>, Unsent> {
         let mut request = Request::new(body);
         *request.method_mut() = method;

@@ -14,14 +14,14 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::connect::{Connector, IDLE, root};
-use super::outgoing::Outgoing;
+use super::request_body::RequestBody;
 
 /// The head of an answer may take so many bytes, and as many of a long body are read at once.
 const BUFFER: usize = 128 << 10;
 /// Idle connections that are kept, at the most.
 const KEPT: usize = 1024;
 
-type Sender = SendRequest<Outgoing>;
+type Sender = SendRequest<RequestBody>;
 
 /// The connections to one server.
 pub struct Pool {
@@ -69,7 +69,7 @@ impl Pool {
     /// See [`Unsent`].
     pub async fn send(
         self: &Arc<Self>,
-        mut request: Request<Outgoing>,
+        mut request: Request<RequestBody>,
     ) -> Result<Response<Received>, Unsent> {
         loop {
             let kept = self.take();

@@ -7,9 +7,10 @@ use http::{HeaderValue, Uri};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::rpc::id::Id;
+use crate::upstream::outgoing::Role;
 
-use super::message::{Message, Role, Session};
-use super::outgoing::Sent;
+use super::message::{Message, Session};
+use super::request_body::Sent;
 use super::stream::Stream;
 
 /// Tells one exchange of a link from all others.
@@ -72,7 +73,7 @@ impl State {
 
     /// Whether the message may leave while the gate is closed.
     pub fn passes_gate(&self, message: &Message) -> bool {
-        match &message.role {
+        match &message.outgoing.role {
             _ if self.gate == Some(CONNECTING) => false,
             // The server may ask something before it answers what closed the gate, and a client may
             // begin anew where that was never answered.

@@ -133,15 +133,15 @@ impl Drop for Sent {
 
 /// The body of a request.
 #[derive(Default)]
-pub struct Outgoing(Option<(Bytes, Arc<Sent>)>);
+pub struct RequestBody(Option<(Bytes, Arc<Sent>)>);
 
-impl Outgoing {
+impl RequestBody {
     pub fn message(message: Bytes, sent: Arc<Sent>) -> Self {
-        Outgoing(Some((message, sent)))
+        RequestBody(Some((message, sent)))
     }
 }
 
-impl Body for Outgoing {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Infallible;
 
