@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::config::{Budget, Config, Duplicates, OnClientCancel, ToolPolicy};
 use crate::jobs::handle::Names;
 use crate::logging::Stderr;
-use crate::upstream::process::Environment;
+use crate::upstream::Environment;
 
 use super::ask::Answers;
 use super::{Context, UNAVAILABLE, allow_lists};

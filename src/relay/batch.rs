@@ -12,7 +12,7 @@ use crate::config::Budget;
 use crate::downstream::reply::{Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
-use crate::upstream::{From, Headers, Outgoing};
+use crate::upstream::{Headers, MessageOrigin, Outgoing};
 
 use super::call::at_least;
 use super::deadlines::Due;
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &From) {
+    pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &MessageOrigin) {
         let elements = elements(text).unwrap_or_default();
         // Log lines may begin with a bracket too, and be JSON.
         if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| e.is_message())) {

@@ -6,7 +6,7 @@ use tracing::warn;
 
 use crate::jobs::job::Outcome;
 use crate::rpc::id::Id;
-use crate::upstream::{End, Loss};
+use crate::upstream::{Loss, ServerEnd};
 
 use super::call::Call;
 use super::catalog::Held;
@@ -135,8 +135,8 @@ impl Session {
     }
 
     /// The server is gone: what it had to answer is lost.
-    pub(super) fn server_lost(&self, end: &End) {
-        let end = &End { cause: self.shown(&end.cause).into(), ..end.clone() };
+    pub(super) fn server_lost(&self, end: &ServerEnd) {
+        let end = &ServerEnd { cause: self.shown(&end.cause).into(), ..end.clone() };
         let mut state = self.state();
         let probed = state.pending.iter().any(|(_, p)| matches!(p.what, What::Discover));
         if end.never_up && !probed && self.ends_with_server {

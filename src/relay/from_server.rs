@@ -7,7 +7,7 @@ use crate::rpc::id::Id;
 use crate::rpc::message::Kind;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::Edits;
-use crate::upstream::{From, Outgoing};
+use crate::upstream::{MessageOrigin, Outgoing};
 
 use crate::mcp::compose::error_line;
 
@@ -23,7 +23,7 @@ use super::session::{Session, State};
 use crate::rpc::parsed_line::excerpt;
 
 impl Session {
-    pub(super) fn server_line(&self, heard: &ParsedLine, from: &From) {
+    pub(super) fn server_line(&self, heard: &ParsedLine, from: &MessageOrigin) {
         match *heard {
             ParsedLine::Object { line, text, envelope } if envelope.is_message() => {
                 self.server_message(&Message { line, text, envelope, status: from.status }, from);
@@ -37,8 +37,8 @@ impl Session {
     }
 
     /// One message of the server, alone or out of a batch.
-    pub(super) fn server_message(&self, message: &Message, from: &From) {
-        self.upstream.heard();
+    pub(super) fn server_message(&self, message: &Message, from: &MessageOrigin) {
+        self.upstream.note_message();
         message.trace("server");
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Response, Some(raw)) => match Id::parse(raw) {
@@ -53,7 +53,7 @@ impl Session {
 
     /// A request of the server is forwarded wherever there is a way to the client, else answered
     /// for it (§1.1).
-    fn server_request(&self, message: &Message, raw: &str, from: &From) {
+    fn server_request(&self, message: &Message, raw: &str, from: &MessageOrigin) {
         let mut state = self.state();
         let State { questions, pending, .. } = &mut *state;
         let mut edits = Edits::new();
@@ -79,7 +79,7 @@ impl Session {
             return;
         };
         if !matches!(what, What::Initialize | What::Discover | What::Revival(_)) {
-            self.upstream.healthy();
+            self.upstream.note_answer();
         }
         match what {
             What::Call(call) => self.call_answered(&mut state, *call, asker, message),
@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    fn server_notification(&self, message: &Message, from: &From) {
+    fn server_notification(&self, message: &Message, from: &MessageOrigin) {
         match Method::of(&message.envelope) {
             Some(Method::Progress) => self.progress(message),
             Some(Method::Cancelled) => self.server_cancels(message, from),
@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// The server takes back a request of its own, or ends a subscription.
-    fn server_cancels(&self, message: &Message, from: &From) {
+    fn server_cancels(&self, message: &Message, from: &MessageOrigin) {
         let params = Params::parse(message.envelope.params);
         let raw = params.get("requestId");
         let Some((raw, id)) = raw.and_then(|raw| Some((raw, Id::parse(raw)?))) else {
@@ -178,7 +178,7 @@ impl Session {
 
     /// A notification that may belong to a subscription: it carries the client's own id of it, and
     /// is acknowledged to the client once, however often the server was started anew.
-    fn subscribed(&self, message: &Message, method: Option<Method>, from: &From) {
+    fn subscribed(&self, message: &Message, method: Option<Method>, from: &MessageOrigin) {
         let acknowledges = method == Some(Method::SubscriptionAcknowledged);
         let mut state = self.state();
         let subscription = message.envelope.params.and_then(subscription_id);

@@ -28,8 +28,10 @@ use crate::rpc::id::Id;
 use crate::rpc::outbox::Room;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::{Edits, with_id};
-use crate::upstream::supervisor::{Delivery, Supervisor};
-use crate::upstream::{End, Events, From, Headers, Loss, Outgoing, StartError, without_details};
+use crate::upstream::{
+    Delivery, Headers, Loss, MessageOrigin, Outgoing, ServerEnd, ServerObserver, StartError,
+    Supervisor, without_details,
+};
 
 use super::call::Call;
 use super::catalog::Catalog;
@@ -135,7 +137,7 @@ impl Session {
         client: Channel,
         caller: Caller,
         ends_with_server: bool,
-        upstream: impl FnOnce(Weak<dyn Events>) -> Arc<Supervisor>,
+        upstream: impl FnOnce(Weak<dyn ServerObserver>) -> Arc<Supervisor>,
     ) -> Arc<Self> {
         let Shared { config, registry, patience, lanes } = shared.clone();
         Arc::new_cyclic(|me: &Weak<Session>| Session {
@@ -206,7 +208,7 @@ impl Session {
                 self.revive(state);
                 Ok(())
             }
-            Err(unavailable) => Err(self.shown(&unavailable.0).to_owned()),
+            Err(unavailable) => Err(self.shown(&unavailable.to_string()).to_owned()),
         }
     }
 
@@ -286,12 +288,12 @@ impl Session {
     }
 }
 
-impl Events for Session {
-    fn message(&self, heard: &ParsedLine, from: From) {
+impl ServerObserver for Session {
+    fn message(&self, heard: &ParsedLine, from: MessageOrigin) {
         self.server_line(heard, &from);
     }
 
-    fn lost(&self, end: &End) {
+    fn lost(&self, end: &ServerEnd) {
         self.server_lost(end);
     }
 

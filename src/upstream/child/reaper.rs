@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Mutex;
 
 /// The argument that makes this program a reaper.
-pub const ROLE: &str = "__reaper";
+pub const REAPER_ROLE: &str = "__reaper";
 
 /// The proxy's hold on its reaper. Dropping it ends whatever is still noted.
 #[derive(Default)]
@@ -18,6 +18,9 @@ pub struct Reaper {
 
 impl Reaper {
     /// Notes a group that must not outlive us.
+    ///
+    /// # Errors
+    /// The reaper can't be started, or has ended.
     pub fn watch(&self, group: u32) -> io::Result<()> {
         self.tell(&format!("+{group}\n"))
     }
@@ -44,7 +47,7 @@ impl Reaper {
 }
 
 /// The reaper's whole life: reads until the pipe closes, then ends what is left.
-pub fn run() {
+pub fn run_reaper() {
     #[cfg(unix)]
     unix::run();
 }
@@ -70,7 +73,7 @@ mod unix {
     /// holds no pipe of the client open.
     pub fn start() -> io::Result<ChildStdin> {
         let mut child = Command::new(std::env::current_exe()?)
-            .arg(super::ROLE)
+            .arg(super::REAPER_ROLE)
             .env_clear()
             .process_group(0)
             .stdin(Stdio::piped())
