@@ -46,7 +46,7 @@ impl Reaper {
     }
 }
 
-/// The reaper's whole life: reads until the pipe closes, then ends what is left.
+/// All that a reaper does: reads until the pipe closes, then ends what is left.
 pub fn run_reaper() {
     #[cfg(unix)]
     unix::run();
@@ -67,10 +67,14 @@ mod unix {
     /// A server that lost its client gets this long to end by itself, and as long again after
     /// SIGTERM.
     const GRACE: Duration = Duration::from_millis(300);
+    /// How often it is looked whether they have ended.
     const LOOK: Duration = Duration::from_millis(20);
 
-    /// A group of its own, so that a signal to ours spares it; no stdout or stderr, so that it
-    /// holds no pipe of the client open.
+    /// Starts the reaper: in a group of its own, so that a signal to ours spares it; without stdout
+    /// or stderr, so that it holds no pipe of the client open.
+    ///
+    /// # Errors
+    /// The system can't start it.
     pub fn start() -> io::Result<ChildStdin> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg(super::REAPER_ROLE)
@@ -83,6 +87,7 @@ mod unix {
         Ok(child.stdin.take().expect("piped above"))
     }
 
+    /// See [`super::run_reaper`].
     pub fn run() {
         let mut groups = BTreeSet::new();
         for line in io::stdin().lock().lines().map_while(Result::ok) {

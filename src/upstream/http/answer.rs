@@ -145,6 +145,7 @@ impl PostExchange {
         self.context.observer.message(line, origin);
     }
 
+    /// A connection that ended too early, as a sentence.
     pub(super) fn broken(&self, why: &str) -> String {
         loss::broken(self.context.remote.address(), why)
     }

@@ -17,32 +17,37 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Bytes that may wait for a server that is starting.
 const QUEUED: usize = 8 << 20;
 
+/// Where a server is in the circle of starting and ending.
 pub enum SupervisorState {
+    /// it ended
     Down {
         /// in a row
         failures: u32,
         not_before: Instant,
         cause: Arc<str>,
     },
+    /// it wants its handshake
     Starting {
         life: RunningLife,
+        /// sent once it is ready
         queue: StartQueue,
         failures: u32,
         /// it was up before, and requests of its last session may still be on their way
         renewed: bool,
     },
-    Up {
-        life: RunningLife,
-        failures: u32,
-    },
+    /// it takes messages
+    Up { life: RunningLife, failures: u32 },
+    /// not started yet, or ended for good
     Stopped,
 }
 
 /// A life of the server that goes on.
 pub struct RunningLife {
+    /// takes the messages for the server
     pub sink: Arc<dyn MessageSink>,
     /// fired once, to end it
     pub stop: Arc<Notify>,
+    /// when it began
     pub started: Instant,
     /// no other was before it
     pub first: bool,
@@ -58,11 +63,13 @@ pub struct StartQueue {
 }
 
 impl StartQueue {
+    /// Adds a message.
     pub fn push(&mut self, message: Outgoing) {
         self.bytes += message.bytes.len();
         self.messages.push(message);
     }
 
+    /// Whether readers that bring more have to pause.
     pub fn is_full(&self) -> bool {
         self.bytes > QUEUED
     }

@@ -7,13 +7,12 @@ use http::{HeaderValue, Uri};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::rpc::id::Id;
-use crate::upstream::outgoing::Role;
-
 use crate::upstream::http::exchange::ExchangeNumber;
 use crate::upstream::http::queued_message::QueuedMessage;
 use crate::upstream::http::request_body::SendProgress;
 use crate::upstream::http::resumable_stream::ResumableStream;
 use crate::upstream::http::session::ServerSession;
+use crate::upstream::outgoing::Role;
 
 /// The gate before the server is known to be there; no exchange has this number.
 pub const CONNECTING: ExchangeNumber = 0;
