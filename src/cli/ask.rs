@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -15,9 +14,9 @@ use crate::mcp::revision::{MODERN, NEWEST_LEGACY};
 use crate::rpc::id::Id;
 use crate::rpc::outbox::Room;
 use crate::rpc::parsed_line::ParsedLine;
-use crate::upstream::server::Server;
-use crate::upstream::supervisor::Supervisor;
-use crate::upstream::{End, Events, From, Loss};
+use crate::upstream::{
+    Loss, MessageOrigin, Outgoing, Server, ServerEnd, ServerObserver, Supervisor,
+};
 
 /// Pages of tools that are read at the most.
 const PAGES: usize = 200;
@@ -56,8 +55,8 @@ enum News {
 /// Passes on what comes from the server.
 struct Ears(mpsc::UnboundedSender<News>);
 
-impl Events for Ears {
-    fn message(&self, heard: &ParsedLine, _: From) {
+impl ServerObserver for Ears {
+    fn message(&self, heard: &ParsedLine, _: MessageOrigin) {
         let (ParsedLine::Object { text, .. }
         | ParsedLine::Array { text, .. }
         | ParsedLine::NoJson { text, .. }) = heard
@@ -71,7 +70,7 @@ impl Events for Ears {
         let _ = self.0.send(news);
     }
 
-    fn lost(&self, end: &End) {
+    fn lost(&self, end: &ServerEnd) {
         let _ = self.0.send(News::End(end.cause.clone()));
     }
 
@@ -103,7 +102,7 @@ impl Peer {
     fn new(server: Server, config: &Config) -> Result<Self, String> {
         let (sender, news) = mpsc::unbounded_channel();
         let ears = Arc::new(Ears(sender));
-        let events: Weak<dyn Events> = Arc::downgrade(&ears) as _;
+        let events: Weak<dyn ServerObserver> = Arc::downgrade(&ears) as _;
         let upstream = Supervisor::new(server, config.max_message, events);
         upstream.start().map_err(|error| error.to_string())?;
         let patience = config.start_timeout.min(PATIENCE);
@@ -200,6 +199,6 @@ impl Peer {
     }
 
     fn send(&self, message: &Value) {
-        self.upstream.send_if_up(&Bytes::from(message.to_string()), &None);
+        self.upstream.send_if_up(Outgoing::parse(message.to_string().into(), None));
     }
 }

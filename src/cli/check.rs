@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::{Budget, Config, Duplicates, OnClientCancel, ToolPolicy};
 use crate::jobs::handle::Names;
 use crate::logging::Stderr;
-use crate::upstream::process::Environment;
+use crate::upstream::Environment;
 
 use super::ask::Answers;
 use super::{Context, UNAVAILABLE, allow_lists};

@@ -15,9 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Config, Overrides, Upstream};
 use crate::logging::{self, Stderr};
-use crate::upstream::http::Remote;
-use crate::upstream::reaper;
-use crate::upstream::server::{Launch, Server};
+use crate::upstream::{Launch, REAPER_ROLE, RemoteServer, Server, run_reaper};
 
 /// Exit codes (contract §2).
 const USAGE: u8 = 64;
@@ -101,8 +99,8 @@ struct Target {
 /// The whole program. Only protocol lines, help and reports go to stdout.
 pub fn main() -> ExitCode {
     // The reaper is looked for before anything else: it must be there at once, and small.
-    if std::env::args_os().nth(1).is_some_and(|role| role == reaper::ROLE) {
-        reaper::run();
+    if std::env::args_os().nth(1).is_some_and(|role| role == REAPER_ROLE) {
+        run_reaper();
         return ExitCode::SUCCESS;
     }
     end_on_panic();
@@ -156,7 +154,7 @@ impl Context {
                 let (environment, stderr) = (self.environment.clone(), stderr.clone());
                 Server::Command(Launch::new(command.clone(), environment, stderr))
             }
-            Upstream::Remote(remote) => Server::Remote(Remote::new(remote)),
+            Upstream::Remote(remote) => Server::Remote(RemoteServer::new(remote)),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::jobs::caller::Caller;
 use crate::relay::{Session, Shared};
 use crate::rpc::lines::each_line;
 use crate::rpc::outbox::Outbox;
-use crate::upstream::supervisor::Supervisor;
+use crate::upstream::Supervisor;
 
 use super::{Context, UNAVAILABLE};
 

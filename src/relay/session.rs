@@ -23,13 +23,16 @@ use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::registry::Registry;
 use crate::jobs::store::{self, Answer};
 use crate::mcp::compose::cancelled_line;
+use crate::mcp::params::Params;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
 use crate::rpc::outbox::Room;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::{Edits, with_id};
-use crate::upstream::supervisor::{Delivery, Supervisor};
-use crate::upstream::{End, Events, From, Headers, Loss, StartError, without_details};
+use crate::upstream::{
+    Delivery, Headers, Loss, MessageOrigin, Outgoing, ServerEnd, ServerObserver, StartError,
+    Supervisor, without_details,
+};
 
 use super::calls::{Concurrency, Turns};
 use super::requester::Requester;
@@ -89,7 +92,7 @@ impl Session {
         client: Channel,
         caller: Caller,
         ends_with_server: bool,
-        upstream: impl FnOnce(Weak<dyn Events>) -> Arc<Supervisor>,
+        upstream: impl FnOnce(Weak<dyn ServerObserver>) -> Arc<Supervisor>,
     ) -> Arc<Self> {
         let Shared { config, registry, time_outs, concurrency } = shared.clone();
         Arc::new_cyclic(|me: &Weak<Session>| Session {
@@ -148,20 +151,18 @@ impl Session {
         state.after.push_back(After::new(stored, move || then(&me)));
     }
 
-    /// Sends what the server must get, starting it if need be. The error is one sentence.
-    pub(super) fn to_server(
-        &self,
-        state: &mut State,
-        message: &Bytes,
-        headers: &Headers,
-    ) -> Result<(), String> {
-        match self.upstream.send(message, headers) {
+    /// Sends what the server must get, starting it if need be.
+    ///
+    /// # Errors
+    /// One sentence: why it can't be sent.
+    pub(super) fn to_server(&self, state: &mut State, message: Outgoing) -> Result<(), String> {
+        match self.upstream.send(message) {
             Ok(Delivery::Sent | Delivery::Waiting) => Ok(()),
             Ok(Delivery::Started) => {
                 self.restart(state);
                 Ok(())
             }
-            Err(unavailable) => Err(self.shown(&unavailable.0).to_owned()),
+            Err(unavailable) => Err(self.shown(&unavailable.to_string()).to_owned()),
         }
     }
 
@@ -219,8 +220,10 @@ impl Session {
     }
 
     /// Tells the server that nobody wants the answer to a request any more.
-    pub(super) fn cancel_upstream(&self, id: &Id, reason: &str, headers: &Headers) {
-        self.upstream.send_if_up(&cancelled_line(id, reason), headers);
+    pub(super) fn cancel_upstream(&self, id: &Id, reason: &str, headers: Headers) {
+        let line = cancelled_line(id, reason);
+        let params = Params::default();
+        self.upstream.send_if_up(Outgoing::cancelled(line, headers, id.clone(), &params));
     }
 
     /// A request is over, with an answer or without.
@@ -246,12 +249,12 @@ impl Session {
     }
 }
 
-impl Events for Session {
-    fn message(&self, heard: &ParsedLine, from: From) {
-        self.server_line(heard, &from);
+impl ServerObserver for Session {
+    fn message(&self, line: &ParsedLine, from: MessageOrigin) {
+        self.server_line(line, &from);
     }
 
-    fn lost(&self, end: &End) {
+    fn lost(&self, end: &ServerEnd) {
         self.server_lost(end);
     }
 

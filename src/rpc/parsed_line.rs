@@ -45,6 +45,14 @@ impl ParsedLine<'_> {
         }
     }
 
+    /// Its envelope, where it is one JSON object.
+    pub fn envelope(&self) -> Option<&Envelope<'_>> {
+        match self {
+            ParsedLine::Object { envelope, .. } => Some(envelope),
+            _ => None,
+        }
+    }
+
     /// Whether it is, or holds, the answer to a request.
     pub fn answers(&self, id: &Id) -> bool {
         let is_answer = |envelope: &Envelope| {

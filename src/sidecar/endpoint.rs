@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::downstream::http::body::Body;
 use crate::downstream::http::guard::{self, Refusal};
 use crate::downstream::http::listener::Endpoint;
-use crate::upstream::server::Server;
+use crate::upstream::Server;
 
 use crate::mcp::error_code::REFUSED;
 
@@ -102,7 +102,7 @@ impl Sidecar {
         };
         match remote.get(path).await {
             Ok(document) => passed_on(document),
-            Err(problem) => error(StatusCode::BAD_GATEWAY, None, REFUSED, &problem),
+            Err(problem) => error(StatusCode::BAD_GATEWAY, None, REFUSED, &problem.to_string()),
         }
     }
 }

@@ -21,9 +21,7 @@ use crate::downstream::http::streams::Streams;
 use crate::jobs::caller::Caller;
 use crate::relay::{Session, Shared};
 use crate::rpc::id::Id;
-use crate::upstream::server::Server;
-use crate::upstream::supervisor::Supervisor;
-use crate::upstream::without_details;
+use crate::upstream::{Server, Supervisor, without_details};
 
 use super::principal::Principal;
 

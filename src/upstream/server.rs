@@ -1,14 +1,10 @@
 //! How a server is reached, and whether it can be.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::config::Command;
-use crate::logging::Stderr;
-
-use super::http::Remote;
-use super::process::{self, Environment};
-use super::reaper::Reaper;
+use super::child::{Launch, SpawnError};
+use super::http::{self, RemoteServer, Unreachable};
+use super::life::{Life, LifeTerms};
 
 /// A server, as often as it is started.
 #[derive(Clone)]
@@ -16,48 +12,60 @@ pub enum Server {
     /// a process of our own
     Command(Arc<Launch>),
     /// at a URL
-    Remote(Arc<Remote>),
+    Remote(Arc<RemoteServer>),
 }
 
-/// What it takes to start a process.
-pub struct Launch {
-    pub command: Command,
-    pub environment: Environment,
-    /// where its stderr goes
-    pub stderr: Stderr,
-    /// one for all processes that are started
-    pub reaper: Reaper,
-    /// the last one that was started ended before it said anything
-    fails: AtomicBool,
+/// Why a server can't be started: one sentence.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum StartError {
+    /// its process can't be
+    Spawn(#[from] SpawnError),
 }
 
-impl Launch {
-    pub fn new(command: Command, environment: Environment, stderr: Stderr) -> Arc<Self> {
-        Arc::new(Launch {
-            command,
-            environment,
-            stderr,
-            reaper: Reaper::default(),
-            fails: AtomicBool::new(false),
-        })
-    }
-
-    /// Notes whether a process that was started has said anything.
-    pub fn note(&self, works: bool) {
-        self.fails.store(!works, Ordering::Relaxed);
-    }
+/// Why calls can't be served now: one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum NotReady {
+    /// the last process ended like that
+    #[error("the server ended before it said anything")]
+    Fails,
+    /// its command is not there
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// its URL is not answered
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
 }
 
 impl Server {
-    /// Whether calls can be served, as far as can be told without one. The error is one sentence.
-    pub async fn ready(&self) -> Result<(), String> {
+    /// Begins a life of it.
+    ///
+    /// # Errors
+    /// The process can't be started. A server at a URL is connected to later, in its life.
+    pub(super) fn begin(&self, terms: LifeTerms) -> Result<Life, StartError> {
         match self {
-            Server::Command(launch) if launch.fails.load(Ordering::Relaxed) => {
-                Err("the server ended before it said anything".into())
-            }
-            Server::Command(launch) => process::find(&launch.command, &launch.environment)
-                .map_err(|error| error.to_string()),
-            Server::Remote(remote) => remote.reach().await,
+            Server::Command(launch) => Ok(launch.begin(terms)?),
+            Server::Remote(remote) => Ok(http::begin(remote, terms)),
+        }
+    }
+
+    /// Whether calls can be served, as far as can be told without one.
+    ///
+    /// # Errors
+    /// See [`NotReady`].
+    pub async fn ready(&self) -> Result<(), NotReady> {
+        match self {
+            Server::Command(launch) if launch.fails() => Err(NotReady::Fails),
+            Server::Command(launch) => Ok(launch.find()?),
+            Server::Remote(remote) => Ok(remote.reach().await?),
+        }
+    }
+
+    /// Notes whether a process that was started has said anything.
+    pub(super) fn note_works(&self, works: bool) {
+        match self {
+            Server::Command(launch) => launch.note_works(works),
+            Server::Remote(_) => {}
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::jobs::store::Answer;
 use crate::mcp::compose::error_line;
 use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::mcp::meta::{MetaEdit, edit_meta};
+use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::relay::requester::Requester;
 use crate::relay::session::{Locked, Session};
@@ -19,7 +20,7 @@ use crate::rpc::id::Id;
 use crate::rpc::lines::keep;
 use crate::rpc::message::Message;
 use crate::rpc::splice::Edits;
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
 use super::call::Call;
 use super::pending::{PendingRequest, ProgressToken, RequestKind};
@@ -127,7 +128,9 @@ impl Session {
         let renamed = inside != requester.key;
         message.go_by(&inside, &mut edits);
         let token = call_edits(state, message, params, &policy, &mut edits);
-        let out = message.edited(edits);
+        let (out, headers) = (message.edited(edits), requester.headers.clone());
+        let (id, method) = (inside.clone(), Some(Method::CallTool));
+        let out = Outgoing::request(out, headers, id, method, &message.envelope, params);
         let deadline = budget.map(|budget| {
             let at = received + budget.min(policy.max_runtime);
             self.add_deadline(state, at, Due::Call(inside.clone()))
@@ -157,15 +160,14 @@ impl Session {
         inside: Id,
         (requester, renamed, token): (Option<Requester>, bool, Option<ProgressToken>),
         mut call: Call,
-        out: Bytes,
+        out: Outgoing,
     ) {
         let may_go = self.take_place(&mut call, &inside);
-        call.waiting = (!may_go).then(|| keep(&out));
-        let headers = call.headers.clone();
+        call.waiting = (!may_go).then(|| out.clone().kept());
         let kind = RequestKind::Call(Box::new(call));
         let pending = PendingRequest { requester, renamed, token, kind };
         state.calls.pending.insert(inside.clone(), pending);
-        if may_go && let Err(cause) = self.to_server(state, &out, &headers) {
+        if may_go && let Err(cause) = self.to_server(state, out) {
             self.refuse(state, &inside, &cause);
         }
     }

@@ -17,7 +17,7 @@ use crate::relay::deadlines::Slot;
 use crate::rpc::message::Message;
 use crate::rpc::object::Members;
 use crate::rpc::string::{quoted, string};
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
 /// The longest member of progress that is kept with a job, in bytes.
 const PROGRESS: usize = 1024;
@@ -35,7 +35,7 @@ pub struct Call {
     pub headers: Headers,
     pub deadline: Option<Slot>,
     /// the message itself while the call waits in line
-    pub waiting: Option<Bytes>,
+    pub waiting: Option<Outgoing>,
     /// its place there, where its tool has a line
     pub place: Option<Place>,
     /// the last progress, raw JSON

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tracing::debug;
 
 use crate::config::OnClientCancel;
+use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::relay::session::Session;
 use crate::relay::state::State;
@@ -13,20 +14,11 @@ use crate::relay::time_outs::says_time_out;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
 use crate::rpc::splice::Edits;
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
 use super::call::Call;
 use super::pending::RequestKind;
 use super::under_way::{Standing, Waiting};
-
-/// The client's notification.
-struct Cancel<'a> {
-    message: &'a Message<'a>,
-    /// the id that it names, raw JSON
-    id: &'a str,
-    reason: &'a str,
-    headers: &'a Headers,
-}
 
 impl Session {
     pub(in crate::relay) fn cancelled(
@@ -37,19 +29,17 @@ impl Session {
     ) {
         let named = params.get("requestId").and_then(|raw| Some((raw, Id::parse(raw)?)));
         let Some((raw, id)) = named else {
-            return self.upstream.send_if_up(message.line, headers);
+            return self.upstream.send_if_up(as_it_is(message, headers, params));
         };
-        let reason = &*params.text("reason").unwrap_or_default();
         let mut state = self.state();
         match state.calls.find(&id) {
             Standing::Waiting => {
                 if let Some(wait) = state.calls.waits.remove(&id) {
-                    self.wait_cancelled(&wait, reason);
+                    self.wait_cancelled(&wait, params);
                 }
             }
             Standing::Pending(inside) => {
-                let cancel = Cancel { message, id: raw, reason, headers };
-                self.cancel_request(&mut state, &cancel, &inside);
+                self.cancel_request(&mut state, message, params, raw, &inside, headers);
             }
             _ if state.lists.catalog.cancel(&id) => debug!("the server has answered already"),
             // Its handle is out (§4.3).
@@ -57,27 +47,39 @@ impl Session {
                 debug!("ignored a late cancel of a call that has its handle");
             }
             Standing::Undelivered | Standing::Unknown => {
-                self.upstream.send_if_up(message.line, headers);
+                self.upstream.send_if_up(as_it_is(message, headers, params));
             }
         }
         self.note_answered();
     }
 
     /// It ends the wait, never the job (§5.1).
-    fn wait_cancelled(&self, wait: &Waiting, reason: &str) {
+    fn wait_cancelled(&self, wait: &Waiting, params: &Params) {
         wait.task.abort();
-        if says_time_out(reason) {
+        if says_time_out(&params.text("reason").unwrap_or_default()) {
             self.time_outs.timed_out(&self.caller, &wait.client, wait.since.elapsed());
         }
     }
 
-    fn cancel_request(&self, state: &mut State, cancel: &Cancel, inside: &Id) {
-        let Cancel { message, headers, .. } = cancel;
+    /// `raw`: the id that the notification names.
+    fn cancel_request(
+        &self,
+        state: &mut State,
+        message: &Message,
+        params: &Params,
+        raw: &str,
+        inside: &Id,
+        headers: &Headers,
+    ) {
         let Some(pending) = state.calls.pending.get(inside) else { return };
         let gave_up = match &pending.kind {
             // Not to be cancelled, says MCP; the answer is still wanted.
-            RequestKind::Initialize => return self.upstream.send_if_up(message.line, headers),
-            RequestKind::Call(call) => self.is_time_out(call, cancel.reason),
+            RequestKind::Initialize => {
+                return self.upstream.send_if_up(as_it_is(message, headers, params));
+            }
+            RequestKind::Call(call) => {
+                self.is_time_out(call, &params.text("reason").unwrap_or_default())
+            }
             _ => false,
         };
         if gave_up && self.detach(state, inside) {
@@ -93,9 +95,11 @@ impl Session {
         }
         let mut edits = Edits::new();
         if pending.renamed {
-            edits.replace(message.text, cancel.id, inside.to_json());
+            edits.replace(message.text, raw, inside.to_json());
         }
-        self.upstream.send_if_up(&message.edited(edits), headers);
+        let line = message.edited(edits);
+        let out = Outgoing::cancelled(line, headers.clone(), inside.clone(), params);
+        self.upstream.send_if_up(out);
     }
 
     /// Whether the client gave up, or its user did; learns from it.
@@ -112,4 +116,10 @@ impl Session {
             OnClientCancel::Detach => true,
         }
     }
+}
+
+/// The client's message, with nothing changed.
+fn as_it_is(message: &Message, headers: &Headers, params: &Params) -> Outgoing {
+    let (line, headers) = (message.line.clone(), headers.clone());
+    Outgoing::notification(line, headers, Some(Method::Cancelled), &message.envelope, params)
 }

@@ -88,7 +88,7 @@ impl Session {
                 return;
             }
         }
-        self.cancel_upstream(id, reason, &headers);
+        self.cancel_upstream(id, reason, headers);
     }
 
     /// A call that was taken back: it leaves the line or frees its place.

@@ -24,6 +24,7 @@ use crate::rpc::id::Id;
 use crate::rpc::message::{Envelope, text_of};
 use crate::rpc::object::Members;
 use crate::rpc::splice::Edits;
+use crate::upstream::Outgoing;
 
 use super::call::Call;
 use super::pending::ProgressToken;
@@ -91,7 +92,8 @@ impl Session {
         job.set_question(None);
         let at = (call.received + call.policy.max_runtime).max(Instant::now());
         call.deadline = Some(self.add_deadline(state, at, Due::Call(id.clone())));
-        self.dispatch(state, id, (None, false, token), call, line);
+        let out = Outgoing::parse(line, call.headers.clone());
+        self.dispatch(state, id, (None, false, token), call, out);
     }
 }
 

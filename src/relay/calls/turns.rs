@@ -58,8 +58,7 @@ impl Session {
     fn send_in_turn(&self, state: &mut State, id: &Id) -> bool {
         let Some(call) = state.calls.pending.call(id) else { return false };
         let Some(message) = call.waiting.clone() else { return false };
-        let headers = call.headers.clone();
-        if let Err(cause) = self.to_server(state, &message, &headers) {
+        if let Err(cause) = self.to_server(state, message) {
             self.refuse(state, id, &cause);
             return false;
         }

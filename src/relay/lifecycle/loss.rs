@@ -12,7 +12,7 @@ use crate::relay::session::Session;
 use crate::relay::state::State;
 use crate::rpc::id::Id;
 use crate::rpc::truncated::{id_at_an_end, is_request};
-use crate::upstream::{End, Loss};
+use crate::upstream::{Loss, ServerEnd};
 
 impl Session {
     /// One request will get no answer.
@@ -31,8 +31,8 @@ impl Session {
     }
 
     /// The server is gone: what it had to answer is lost.
-    pub(in crate::relay) fn server_lost(&self, end: &End) {
-        let end = &End { cause: self.shown(&end.cause).into(), ..end.clone() };
+    pub(in crate::relay) fn server_lost(&self, end: &ServerEnd) {
+        let end = &ServerEnd { cause: self.shown(&end.cause).into(), ..end.clone() };
         let mut state = self.state();
         let probes = |pending: &PendingRequest| matches!(pending.kind, RequestKind::Discover);
         let probed = state.calls.pending.iter().any(|(_, pending)| probes(pending));

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::mcp::compose::{notification_line, request_line};
+use crate::mcp::compose::notification_line;
 use crate::mcp::method::Method;
 use crate::relay::calls::{PendingRequest, RequestKind};
 use crate::relay::lists::ListKind;
@@ -13,6 +13,7 @@ use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
 use crate::rpc::message::Envelope;
 use crate::rpc::splice::with_id;
+use crate::upstream::Outgoing;
 
 use super::step::RestartStep;
 
@@ -50,7 +51,8 @@ impl Session {
     ) -> Id {
         let id = state.calls.pending.own_id();
         state.calls.pending.insert(id.clone(), PendingRequest::own(RequestKind::Restart(step)));
-        self.upstream.send_first(&request_line(&id, method, params), &state.client.headers);
+        let headers = state.client.headers.clone();
+        self.upstream.send_first(Outgoing::own_request(&id, method, params, headers));
         id
     }
 
@@ -79,7 +81,7 @@ impl Session {
 
     fn restarted(&self, state: &mut State) {
         if let Some(line) = &state.client.settings.initialized {
-            self.upstream.send_first(line, &state.client.headers);
+            self.upstream.send_first(Outgoing::parse(line.clone(), state.client.headers.clone()));
         }
         if let Some(params) = state.client.settings.log_level.clone() {
             self.ask(state, RestartStep::Setting, Method::SetLogLevel, Some(&params));
@@ -105,7 +107,7 @@ impl Session {
                 && std::mem::take(lost)
             {
                 let headers = requester.as_ref().and_then(|requester| requester.headers.clone());
-                self.upstream.send_first(&relabelled(line, &id), &headers);
+                self.upstream.send_first(Outgoing::parse(relabelled(line, &id), headers));
             }
         }
     }

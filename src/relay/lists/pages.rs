@@ -6,7 +6,6 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::jobs::store::ready;
-use crate::mcp::compose::request_line;
 use crate::mcp::meta::modern_meta;
 use crate::mcp::method::Method;
 use crate::relay::calls::{PendingRequest, RequestKind};
@@ -14,6 +13,7 @@ use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::{Due, State};
 use crate::rpc::message::Message;
+use crate::upstream::Outgoing;
 
 use super::catalog::{Held, Next};
 
@@ -52,10 +52,10 @@ impl Session {
         members.extend(cursor.map(|cursor| format!(r#""cursor":{cursor}"#)));
         let params = (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")));
         let id = state.calls.pending.own_id();
-        let line = request_line(&id, Method::ListTools, params.as_deref());
         state.calls.pending.insert(id.clone(), PendingRequest::own(RequestKind::ToolsPage));
         let headers = state.client.headers.clone();
-        if self.to_server(state, &line, &headers).is_err() {
+        let out = Outgoing::own_request(&id, Method::ListTools, params.as_deref(), headers);
+        if self.to_server(state, out).is_err() {
             state.calls.pending.remove(&id);
             self.tools_page(state, None);
         }

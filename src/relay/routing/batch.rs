@@ -17,7 +17,7 @@ use crate::relay::state::Due;
 use crate::rpc::message::{Envelope, Kind, Message};
 use crate::rpc::object::elements;
 use crate::rpc::parsed_line::excerpt;
-use crate::upstream::{From, Headers};
+use crate::upstream::{Headers, MessageOrigin, Outgoing};
 
 impl Session {
     /// Whether the client may send arrays.
@@ -34,7 +34,7 @@ impl Session {
         }
         if !legal || elements.is_empty() {
             // Not ours to judge: the server answers as it would without us.
-            return self.upstream.send_if_up(line, headers);
+            return self.upstream.send_if_up(Outgoing::parse(line.clone(), headers.clone()));
         }
         let batch = Batch::new(to.clone());
         self.bound_batch(&batch);
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &From) {
+    pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &MessageOrigin) {
         let elements = elements(text).unwrap_or_default();
         // Log lines may begin with a bracket too, and be JSON.
         if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| e.is_message())) {

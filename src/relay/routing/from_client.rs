@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tracing::{debug, warn};
 
 use crate::downstream::reply::Reply;
@@ -21,7 +22,7 @@ use crate::rpc::message::{Kind, Message};
 use crate::rpc::parsed_line::{ParsedLine, excerpt};
 use crate::rpc::splice::{Edits, with_id};
 use crate::rpc::truncated::{id_at_an_end, is_request};
-use crate::upstream::Headers;
+use crate::upstream::{Headers, Outgoing};
 
 use super::questions::Destination;
 
@@ -61,7 +62,10 @@ impl Session {
                     self.client_request(message, &params, requester);
                 }
                 // An id that can't be an id: the server's to judge, and never deferred.
-                None => self.upstream.send_if_up(message.line, headers),
+                None => {
+                    let (line, headers) = (message.line.clone(), headers.clone());
+                    self.upstream.send_if_up(Outgoing::parse(line, headers));
+                }
             },
             (Kind::Response, Some(raw)) => self.client_response(message, raw, headers),
             _ => self.client_notification(message, headers),
@@ -125,7 +129,7 @@ impl Session {
                 None => RequestKind::Plain,
             },
         };
-        self.send_request(&mut state, message, params, inside, requester, kind);
+        self.send_request(&mut state, message, (method, params), inside, requester, kind);
     }
 
     /// Sends a request that is no call; id and token are renamed where they collide.
@@ -133,7 +137,7 @@ impl Session {
         &self,
         state: &mut State,
         message: &Message,
-        params: &Params,
+        (method, params): (Option<Method>, &Params),
         inside: Id,
         requester: Requester,
         kind: RequestKind,
@@ -145,37 +149,43 @@ impl Session {
             .progress_token()
             .and_then(|raw| state.calls.pending.name_token(message.text, raw, &mut edits));
         let out = message.edited(edits);
-        let headers = requester.headers.clone();
+        let (id, headers) = (inside.clone(), requester.headers.clone());
+        let out = Outgoing::request(out, headers, id, method, &message.envelope, params);
         let pending = PendingRequest { requester: Some(requester), renamed, token, kind };
         state.calls.pending.insert(inside.clone(), pending);
-        if let Err(cause) = self.to_server(state, &out, &headers) {
+        if let Err(cause) = self.to_server(state, out) {
             self.refuse(state, &inside, &cause);
         }
     }
 
     fn client_notification(self: &Arc<Self>, message: &Message, headers: &Headers) {
         let method = Method::of(&message.envelope);
+        let params = Params::parse(message.envelope.params);
         match method {
-            Some(Method::Cancelled) => {
-                let params = Params::parse(message.envelope.params);
-                return self.cancelled(message, &params, headers);
-            }
+            Some(Method::Cancelled) => return self.cancelled(message, &params, headers),
             Some(Method::Initialized) => {
-                self.state().client.settings.note(method, message, &Params::default());
+                self.state().client.settings.note(method, message, &params);
             }
             _ => {}
         }
-        self.upstream.send_if_up(message.line, headers);
+        let (line, headers) = (message.line.clone(), headers.clone());
+        let out = Outgoing::notification(line, headers, method, &message.envelope, &params);
+        self.upstream.send_if_up(out);
     }
 
     fn client_response(&self, message: &Message, raw: &str, headers: &Headers) {
         let destination = Id::parse(raw).map(|id| self.state().client.questions.answered(&id));
         match destination {
-            None | Some(Destination::Straight) => self.upstream.send_if_up(message.line, headers),
+            None | Some(Destination::Straight) => self.send_response(message.line.clone(), headers),
             Some(Destination::Under(inside)) => {
-                self.upstream.send_if_up(&with_id(message.text, raw, &inside).into(), headers);
+                self.send_response(with_id(message.text, raw, &inside).into(), headers);
             }
             Some(Destination::Nowhere) => debug!("dropped an answer to a server that is gone"),
         }
+    }
+
+    /// An answer to a request of the server.
+    pub(super) fn send_response(&self, line: Bytes, headers: &Headers) {
+        self.upstream.send_if_up(Outgoing::response(line, headers.clone()));
     }
 }

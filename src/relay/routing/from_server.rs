@@ -15,10 +15,10 @@ use crate::rpc::id::Id;
 use crate::rpc::message::{Kind, Message};
 use crate::rpc::parsed_line::{ParsedLine, excerpt};
 use crate::rpc::splice::Edits;
-use crate::upstream::From;
+use crate::upstream::MessageOrigin;
 
 impl Session {
-    pub(in crate::relay) fn server_line(&self, heard: &ParsedLine, from: &From) {
+    pub(in crate::relay) fn server_line(&self, heard: &ParsedLine, from: &MessageOrigin) {
         match *heard {
             ParsedLine::Object { line, text, envelope } if envelope.is_message() => {
                 self.server_message(&Message { line, text, envelope, status: from.status }, from);
@@ -32,8 +32,8 @@ impl Session {
     }
 
     /// One message of the server, alone or out of a batch.
-    pub(super) fn server_message(&self, message: &Message, from: &From) {
-        self.upstream.heard();
+    pub(super) fn server_message(&self, message: &Message, from: &MessageOrigin) {
+        self.upstream.note_message();
         message.trace("server");
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Response, Some(raw)) => match Id::parse(raw) {
@@ -48,7 +48,7 @@ impl Session {
 
     /// A request of the server is forwarded wherever there is a way to the client, else answered
     /// for it (§1.1).
-    fn server_request(&self, message: &Message, raw: &str, from: &From) {
+    fn server_request(&self, message: &Message, raw: &str, from: &MessageOrigin) {
         let mut state = self.state();
         let State { client, calls, .. } = &mut *state;
         let mut edits = Edits::new();
@@ -62,8 +62,8 @@ impl Session {
                 state.client.questions.answered(&asked);
             }
             let cause = "the client has no stream open on which it could be asked";
-            self.upstream
-                .send_if_up(&error_line(raw, METHOD_NOT_FOUND, cause), &state.client.headers);
+            let refusal = error_line(raw, METHOD_NOT_FOUND, cause);
+            self.send_response(refusal, &state.client.headers);
         }
     }
 
@@ -77,7 +77,7 @@ impl Session {
             kind,
             RequestKind::Initialize | RequestKind::Discover | RequestKind::Restart(_)
         ) {
-            self.upstream.healthy();
+            self.upstream.note_answer();
         }
         match kind {
             RequestKind::Call(call) => self.call_answered(&mut state, *call, requester, message),
@@ -100,7 +100,7 @@ impl Session {
         }
     }
 
-    fn server_notification(&self, message: &Message, from: &From) {
+    fn server_notification(&self, message: &Message, from: &MessageOrigin) {
         let params = Params::parse(message.envelope.params);
         match Method::of(&message.envelope) {
             Some(Method::Progress) => self.progress(message, &params),
@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// The server takes back a request of its own, or ends a subscription.
-    fn server_cancels(&self, message: &Message, params: &Params, from: &From) {
+    fn server_cancels(&self, message: &Message, params: &Params, from: &MessageOrigin) {
         let raw = params.get("requestId");
         let Some((raw, id)) = raw.and_then(|raw| Some((raw, Id::parse(raw)?))) else {
             self.client.notify(message.line);
@@ -177,7 +177,13 @@ impl Session {
 
     /// A notification that may belong to a subscription: it carries the client's own id of it, and
     /// is acknowledged to the client once, however often the server was started anew.
-    fn subscribed(&self, message: &Message, params: &Params, method: Option<Method>, from: &From) {
+    fn subscribed(
+        &self,
+        message: &Message,
+        params: &Params,
+        method: Option<Method>,
+        from: &MessageOrigin,
+    ) {
         let acknowledges = method == Some(Method::SubscriptionAcknowledged);
         let mut state = self.state();
         let subscription = params.subscription_id();

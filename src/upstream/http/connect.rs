@@ -2,10 +2,10 @@
 
 use std::error::Error;
 use std::future::poll_fn;
-use std::io::{self, ErrorKind::UnexpectedEof};
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use hyper_util::client::proxy::matcher::Matcher;
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
+use super::root_cause::root_cause;
+
 /// The longest that a connection may take to be made, TLS and proxy included.
 const CONNECT: Duration = Duration::from_secs(20);
 /// After so much silence TCP asks whether the other side is still there: a call may take an hour.
@@ -28,7 +30,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 pub const IDLE: Duration = Duration::from_secs(3);
 
 type BoxError = Box<dyn Error + Send + Sync>;
-type Opening = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
+type Opening = Pin<Box<dyn Future<Output = Result<Connection, BoxError>> + Send>>;
 
 /// Makes connections to one server.
 #[derive(Clone)]
@@ -39,28 +41,29 @@ struct Inner {
     /// what errors begin with: by which proxy
     by: String,
     /// a connection that was made before there was anything to send
-    warm: Mutex<Option<(Stream, Instant)>>,
+    spare: Mutex<Option<(Connection, Instant)>>,
 }
 
-/// What requests carry for a proxy that reads them.
+/// What a proxy that reads the requests wants of them; nothing where there is none.
 #[derive(Default)]
-pub struct Hop {
+pub struct ForwardProxy {
     /// it is asked for whole URLs
     pub whole_urls: bool,
     /// `Proxy-Authorization`
     authorization: Option<HeaderValue>,
 }
 
-impl Hop {
+impl ForwardProxy {
+    /// What each request carries for it.
     pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         self.authorization.clone().map(|value| (PROXY_AUTHORIZATION, value)).into_iter()
     }
 }
 
 impl Connector {
-    /// The way to the server of this URL, and what each request must carry on it.
-    pub fn new(url: &Uri) -> (Self, Hop) {
-        let mut hop = Hop::default();
+    /// The way to the server of this URL, and what a proxy on it wants of requests.
+    pub fn new(url: &Uri) -> (Self, ForwardProxy) {
+        let mut forward_proxy = ForwardProxy::default();
         let is_tls = url.scheme_str() == Some("https");
         let proxy = proxy_of(url);
         let by = proxy.as_ref().map(|(proxy, _)| by(proxy)).unwrap_or_default();
@@ -72,21 +75,21 @@ impl Connector {
             }
             Some((proxy, auth)) if is_tls => tunnel(proxy, auth),
             Some((proxy, auth)) => {
-                hop = Hop { whole_urls: true, authorization: auth };
+                forward_proxy = ForwardProxy { whole_urls: true, authorization: auth };
                 forward(proxy)
             }
         };
-        (Connector(Arc::new(Inner { open, by, warm: Mutex::default() })), hop)
+        (Connector(Arc::new(Inner { open, by, spare: Mutex::default() })), forward_proxy)
     }
 
     /// Makes a connection.
     ///
     /// # Errors
     /// One part of a sentence: why there is none.
-    pub async fn open(&self, url: &Uri) -> Result<Stream, String> {
+    pub async fn open(&self, url: &Uri) -> Result<Connection, String> {
         let why = match timeout(CONNECT, (self.0.open)(url.clone())).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => root(&*error),
+            Ok(Ok(connection)) => return Ok(connection),
+            Ok(Err(error)) => root_cause(&*error),
             Err(_) => format!("no connection within {} s", CONNECT.as_secs()),
         };
         Err(format!("{}{why}", self.0.by))
@@ -96,9 +99,9 @@ impl Connector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub async fn warm(&self, url: &Uri) -> Result<(), String> {
-        let stream = self.open(url).await?;
-        *self.warmed() = Some((stream, Instant::now()));
+    pub async fn open_ahead(&self, url: &Uri) -> Result<(), String> {
+        let connection = self.open(url).await?;
+        *self.spare() = Some((connection, Instant::now()));
         Ok(())
     }
 
@@ -106,16 +109,16 @@ impl Connector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub async fn take(&self, url: &Uri) -> Result<Stream, String> {
-        let warm = self.warmed().take().filter(|(_, since)| since.elapsed() < IDLE);
-        match warm {
-            Some((stream, _)) => Ok(stream),
+    pub async fn take(&self, url: &Uri) -> Result<Connection, String> {
+        let spare = self.spare().take().filter(|(_, since)| since.elapsed() < IDLE);
+        match spare {
+            Some((connection, _)) => Ok(connection),
             None => self.open(url).await,
         }
     }
 
-    fn warmed(&self) -> std::sync::MutexGuard<'_, Option<(Stream, Instant)>> {
-        self.0.warm.lock().expect("no panic while the connection is held")
+    fn spare(&self) -> MutexGuard<'_, Option<(Connection, Instant)>> {
+        self.0.spare.lock().expect("no panic while the connection is held")
     }
 }
 
@@ -204,7 +207,7 @@ where
         Box::pin(async move {
             poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
             let io = connector.call(url).await.map_err(Into::into)?;
-            Ok(Stream(Box::pin(io)))
+            Ok(Connection(Box::pin(io)))
         })
     })
 }
@@ -217,35 +220,13 @@ fn failing(problem: &str) -> Box<dyn Fn(Uri) -> Opening + Send + Sync> {
     })
 }
 
-/// The innermost cause of an error, which is what people can act on.
-pub fn root(error: &(dyn Error + 'static)) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    if innermost.downcast_ref().is_some_and(|e: &io::Error| e.kind() == UnexpectedEof) {
-        return "it was closed in the middle".to_owned();
-    }
-    let text = innermost.to_string();
-    // The words of rustls are for its users.
-    if text.ends_with("InvalidContentType") {
-        return "it does not speak TLS; is its URL one of http://?".to_owned();
-    }
-    if text == "tls handshake eof" {
-        return "it hung up in the middle of the TLS handshake".to_owned();
-    }
-    // "Connection refused (os error 111)"
-    let end = text.find(" (os error").unwrap_or(text.len());
-    text[..end].to_owned()
-}
-
 trait Io: Read + Write + Send {}
 impl<T: Read + Write + Send> Io for T {}
 
 /// A connection, whatever it is made of.
-pub struct Stream(Pin<Box<dyn Io>>);
+pub struct Connection(Pin<Box<dyn Io>>);
 
-impl Read for Stream {
+impl Read for Connection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context,
@@ -255,7 +236,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for Connection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context,

@@ -1,5 +1,7 @@
 //! The bodies of answers.
 
+use std::time::Duration;
+
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
@@ -7,8 +9,15 @@ use hyper::body::Body;
 
 use crate::rpc::lines::{Gathered, Line};
 
-use super::connect::root;
 use super::pool::Received;
+use super::root_cause::root_cause;
+
+/// How long a refusal may take to be read.
+pub const REFUSAL: Duration = Duration::from_secs(10);
+/// How long what follows an answer is read, so that its connection can be used again.
+pub const LINGER: Duration = Duration::from_secs(1);
+/// How much is read of a body that nobody waits for.
+pub const UNNEEDED: usize = 64 << 10;
 
 /// Whether a body is a stream of events.
 pub fn is_event_stream(response: &Response<Received>) -> bool {
@@ -25,7 +34,7 @@ pub async fn gather(mut body: Received, limit: usize) -> Result<Option<Line>, St
     let mut gathered = Gathered::new(limit, body.size_hint().lower());
     while let Some(frame) = body.frame().await {
         // Trailers mean nothing in MCP.
-        if let Ok(data) = frame.map_err(|error| root(&error))?.into_data() {
+        if let Ok(data) = frame.map_err(|error| root_cause(&error))?.into_data() {
             gathered.add(data);
         }
     }

@@ -5,29 +5,25 @@ use http::header::{CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::response::Parts;
 use http::{HeaderMap, Response, StatusCode, Uri};
 
-use crate::upstream::Loss;
+use crate::upstream::observer::Loss;
 
-use super::connect::root;
-use super::pool::Unsent;
+use super::pool::SendError;
+use super::remote::RemoteServer;
+use super::root_cause::root_cause;
 
 /// How much of an answer that is no message is shown.
 const EXCERPT: usize = 200;
-
-/// No connection, as a sentence.
-pub fn unreachable(address: &str, why: &str) -> String {
-    format!("the server at {address} can't be reached: {why}")
-}
 
 /// A connection that ended too early, as a sentence.
 pub fn broken(address: &str, why: &str) -> String {
     format!("the connection to the server at {address} broke before it answered: {why}")
 }
 
-/// A POST that met no answer. `left`: the server may have the message.
-pub fn unsent(address: &str, error: &Unsent, left: bool) -> Loss {
+/// A request without an answer. `left`: the server may have the message.
+pub fn unsent(remote: &RemoteServer, error: &SendError, left: bool) -> Loss {
     let (cause, reached) = match error {
-        Unsent::Connect(why) => (unreachable(address, why), false),
-        Unsent::Broken(error) => (broken(address, &root(error)), left),
+        SendError::Connect(why) => (remote.unreachable(why).to_string(), false),
+        SendError::Broken(error) => (broken(remote.address(), &root_cause(error)), left),
     };
     Loss { cause: cause.into(), reached, refusal: None }
 }
@@ -38,7 +34,7 @@ pub fn begun(cause: String) -> Loss {
 }
 
 /// A server that is there, and with which nothing can be begun.
-pub fn unstarted(address: &str, why: &str) -> Loss {
+pub fn no_http_sse(address: &str, why: &str) -> Loss {
     Loss::unsent(format!("the server at {address} can't be used over HTTP+SSE: {why}"))
 }
 

@@ -1,6 +1,5 @@
 //! Connections to one server, kept between requests: each carries one at a time.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -13,15 +12,16 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::connect::{Connector, IDLE, root};
-use super::outgoing::Outgoing;
+use super::connect::{Connector, IDLE};
+use super::request_body::RequestBody;
+use super::root_cause::root_cause;
 
 /// The head of an answer may take so many bytes, and as many of a long body are read at once.
 const BUFFER: usize = 128 << 10;
 /// Idle connections that are kept, at the most.
 const KEPT: usize = 1024;
 
-type Sender = SendRequest<Outgoing>;
+type Sender = SendRequest<RequestBody>;
 
 /// The connections to one server.
 pub struct Pool {
@@ -33,25 +33,19 @@ pub struct Pool {
     connections: Mutex<JoinSet<()>>,
 }
 
-/// Why a request met no answer.
-#[derive(Debug)]
-pub enum Unsent {
-    /// there was no connection: a part of a sentence
+/// Why a request has no answer: a part of a sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// there was no connection, for this reason
+    #[error("{0}")]
     Connect(String),
     /// the connection broke; the server may have the request
+    #[error("{}", root_cause(.0))]
     Broken(hyper::Error),
 }
 
-impl fmt::Display for Unsent {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Unsent::Connect(why) => f.write_str(why),
-            Unsent::Broken(error) => f.write_str(&root(error)),
-        }
-    }
-}
-
 impl Pool {
+    /// Nothing is connected yet.
     pub fn new(connector: Connector, url: Uri) -> Arc<Self> {
         let (idle, connections) = (Mutex::default(), Mutex::default());
         Arc::new(Pool { connector, url, idle, connections })
@@ -66,11 +60,11 @@ impl Pool {
     /// request has left on it.
     ///
     /// # Errors
-    /// See [`Unsent`].
+    /// See [`SendError`].
     pub async fn send(
         self: &Arc<Self>,
-        mut request: Request<Outgoing>,
-    ) -> Result<Response<Received>, Unsent> {
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<Received>, SendError> {
         loop {
             let kept = self.take();
             let is_kept = kept.is_some();
@@ -81,7 +75,7 @@ impl Pool {
             match sender.ready().await {
                 Ok(()) => {}
                 Err(_) if is_kept => continue,
-                Err(error) => return Err(Unsent::Broken(error)),
+                Err(error) => return Err(SendError::Broken(error)),
             }
             match sender.try_send_request(request).await {
                 Ok(response) => {
@@ -90,7 +84,7 @@ impl Pool {
                 }
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if is_kept => request = unsent,
-                    _ => return Err(Unsent::Broken(error.into_error())),
+                    _ => return Err(SendError::Broken(error.into_error())),
                 },
             }
         }
@@ -118,16 +112,16 @@ impl Pool {
         }
     }
 
-    async fn connect(&self) -> Result<Sender, Unsent> {
-        let stream = self.connector.take(&self.url).await.map_err(Unsent::Connect)?;
+    async fn connect(&self) -> Result<Sender, SendError> {
+        let stream = self.connector.take(&self.url).await.map_err(SendError::Connect)?;
         let mut builder = Builder::new();
         builder.max_buf_size(BUFFER);
-        let (sender, connection) = builder.handshake(stream).await.map_err(Unsent::Broken)?;
+        let (sender, connection) = builder.handshake(stream).await.map_err(SendError::Broken)?;
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
         while connections.try_join_next().is_some() {}
         connections.spawn(async move {
             if let Err(error) = connection.await {
-                debug!("a connection to the server ended: {}", root(&error));
+                debug!("a connection to the server ended: {}", root_cause(&error));
             }
         });
         Ok(sender)

@@ -11,6 +11,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::config;
 use crate::pipes::widen;
+use crate::upstream::details::PATH;
 
 /// The environment that a child starts with.
 pub type Environment = Vec<(OsString, OsString)>;
@@ -18,18 +19,19 @@ pub type Environment = Vec<(OsString, OsString)>;
 /// A running child with its group.
 pub struct Process {
     child: Box<dyn ChildWrapper>,
+    /// of the child, and of its group
     pub id: u32,
 }
 
 /// The three ends of a child's pipes.
 pub struct Pipes {
+    /// what the child reads
     pub stdin: ChildStdin,
+    /// what it writes
     pub stdout: ChildStdout,
+    /// what it logs
     pub stderr: ChildStderr,
 }
-
-/// What stands before the `PATH` in an error.
-pub const PATH: &str = " (PATH=";
 
 /// A command that can't be started.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +60,9 @@ pub fn find(command: &config::Command, inherited: &Environment) -> Result<(), Sp
 impl Process {
     /// Starts the server's command in a group of its own. `inherited` is our environment; names
     /// that begin with `UNHURRY_` are not handed on (contract §2).
+    ///
+    /// # Errors
+    /// The system can't start it.
     pub fn spawn(
         command: &config::Command,
         inherited: &Environment,
@@ -79,6 +84,9 @@ impl Process {
     }
 
     /// Waits for the exit of the child itself.
+    ///
+    /// # Errors
+    /// The system can't tell.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }

@@ -1,4 +1,4 @@
-//! All of a link that changes: what waits, what is on its way, and the session.
+//! All of a life that changes: what waits, what is on its way, and the session.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -7,72 +7,84 @@ use http::{HeaderValue, Uri};
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::rpc::id::Id;
+use crate::upstream::http::exchange::ExchangeNumber;
+use crate::upstream::http::queued_message::QueuedMessage;
+use crate::upstream::http::request_body::SendProgress;
+use crate::upstream::http::resumable_stream::ResumableStream;
+use crate::upstream::http::session::ServerSession;
+use crate::upstream::outgoing::Role;
 
-use super::message::{Message, Role, Session};
-use super::outgoing::Sent;
-use super::stream::Stream;
+/// The gate before the server is known to be there; no exchange has this number.
+pub const CONNECTING: ExchangeNumber = 0;
 
-/// Tells one exchange of a link from all others.
-pub type Token = u64;
-/// The gate before the server is known to be there; no exchange has this token.
-pub const CONNECTING: Token = 0;
-
-pub struct State {
+/// All of a life that changes.
+pub struct HttpLifeState {
     /// what holds up all that follows it
-    pub gate: Option<Token>,
-    pub waiting: VecDeque<Message>,
-    pub session: Arc<Session>,
-    /// the version of the last request, where that was modern
-    pub modern: Option<HeaderValue>,
+    pub gate: Option<ExchangeNumber>,
+    /// what is held up
+    pub waiting: VecDeque<QueuedMessage>,
+    /// of a legacy server
+    pub session: Arc<ServerSession>,
+    /// the revision of the last request, where that was of the modern era
+    pub last_revision: Option<HeaderValue>,
     in_flight: HashMap<Id, InFlight>,
     /// requests that the server refused with their session, and that were sent again
     resent: HashSet<Id>,
+    /// all exchanges, and what belongs to them
     pub tasks: JoinSet<()>,
     /// reads what the server says by itself
     pub listener: Option<AbortHandle>,
     /// where messages go in HTTP+SSE
-    pub two_ways: Option<Uri>,
+    pub http_sse: Option<Uri>,
     /// the one stream of HTTP+SSE, before it is read
-    pub stream: Option<Stream>,
-    last_token: Token,
+    pub http_sse_stream: Option<ResumableStream>,
+    last_number: ExchangeNumber,
+    /// the life is over
     pub closed: bool,
 }
 
 /// A request that has no answer yet.
 pub struct InFlight {
-    pub token: Token,
-    pub sent: Arc<Sent>,
+    /// of its exchange
+    pub number: ExchangeNumber,
+    /// how far it has come
+    pub progress: Arc<SendProgress>,
+    /// it is of the modern era
     pub modern: bool,
+    /// it is `initialize`
     pub initialize: bool,
+    /// the exchange
     pub task: AbortHandle,
 }
 
-impl State {
+impl HttpLifeState {
+    /// Nothing is sent before the server is known to be there.
     pub fn new() -> Self {
-        State {
+        HttpLifeState {
             gate: Some(CONNECTING),
             waiting: VecDeque::new(),
             session: Arc::default(),
-            modern: None,
+            last_revision: None,
             in_flight: HashMap::new(),
             resent: HashSet::new(),
             tasks: JoinSet::new(),
             listener: None,
-            two_ways: None,
-            stream: None,
-            last_token: CONNECTING,
+            http_sse: None,
+            http_sse_stream: None,
+            last_number: CONNECTING,
             closed: false,
         }
     }
 
-    pub fn next_token(&mut self) -> Token {
-        self.last_token += 1;
-        self.last_token
+    /// The number of the next exchange.
+    pub fn next_number(&mut self) -> ExchangeNumber {
+        self.last_number += 1;
+        self.last_number
     }
 
     /// Whether the message may leave while the gate is closed.
-    pub fn passes_gate(&self, message: &Message) -> bool {
-        match &message.role {
+    pub fn passes_gate(&self, message: &QueuedMessage) -> bool {
+        match &message.outgoing.role {
             _ if self.gate == Some(CONNECTING) => false,
             // The server may ask something before it answers what closed the gate, and a client may
             // begin anew where that was never answered.
@@ -85,39 +97,38 @@ impl State {
     /// Another session begins; what belongs to the last one ends by itself.
     pub fn renew_session(&mut self) {
         let generation = self.session.generation + 1;
-        self.session = Arc::new(Session { generation, ..Session::default() });
+        self.session = Arc::new(ServerSession { generation, ..ServerSession::default() });
         if let Some(listener) = self.listener.take() {
             listener.abort();
         }
     }
 
-    /// Changes the session that the `initialize` with this token opens.
-    pub fn change_session(&mut self, token: Token, change: impl FnOnce(&mut Session)) {
-        if self.gate == Some(token) {
-            change(Arc::make_mut(&mut self.session));
-        }
+    /// The session that the `initialize` with this number opens.
+    pub fn session_opened_by(&mut self, number: ExchangeNumber) -> Option<&mut ServerSession> {
+        (self.gate == Some(number)).then(|| Arc::make_mut(&mut self.session))
     }
 
+    /// A request has left.
     pub fn insert(&mut self, id: Id, request: InFlight) {
         self.in_flight.insert(id, request);
     }
 
     /// The exchange of a request that has no answer yet.
-    pub fn token_of(&self, id: &Id) -> Option<Token> {
-        self.in_flight.get(id).map(|request| request.token)
+    pub fn number_of(&self, id: &Id) -> Option<ExchangeNumber> {
+        self.in_flight.get(id).map(|request| request.number)
     }
 
     /// The request is over, for good; whether somebody waited for it.
-    pub fn finish(&mut self, id: Option<&Id>, token: Token) -> bool {
-        let Some(id) = id.filter(|id| self.token_of(id) == Some(token)) else { return false };
+    pub fn finish(&mut self, id: Option<&Id>, number: ExchangeNumber) -> bool {
+        let Some(id) = id.filter(|id| self.number_of(id) == Some(number)) else { return false };
         self.resent.remove(id);
         self.in_flight.remove(id).is_some()
     }
 
     /// The request was refused with its session. `None`: nobody waits for it. Else whether it may
     /// be sent again, which is so once.
-    pub fn refuse(&mut self, id: &Id, token: Token) -> Option<bool> {
-        if self.token_of(id) != Some(token) {
+    pub fn refuse(&mut self, id: &Id, number: ExchangeNumber) -> Option<bool> {
+        if self.number_of(id) != Some(number) {
             return None;
         }
         self.in_flight.remove(id);

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Mutex;
 
 /// The argument that makes this program a reaper.
-pub const ROLE: &str = "__reaper";
+pub const REAPER_ROLE: &str = "__reaper";
 
 /// The proxy's hold on its reaper. Dropping it ends whatever is still noted.
 #[derive(Default)]
@@ -18,6 +18,9 @@ pub struct Reaper {
 
 impl Reaper {
     /// Notes a group that must not outlive us.
+    ///
+    /// # Errors
+    /// The reaper can't be started, or has ended.
     pub fn watch(&self, group: u32) -> io::Result<()> {
         self.tell(&format!("+{group}\n"))
     }
@@ -43,8 +46,8 @@ impl Reaper {
     }
 }
 
-/// The reaper's whole life: reads until the pipe closes, then ends what is left.
-pub fn run() {
+/// All that a reaper does: reads until the pipe closes, then ends what is left.
+pub fn run_reaper() {
     #[cfg(unix)]
     unix::run();
 }
@@ -64,13 +67,17 @@ mod unix {
     /// A server that lost its client gets this long to end by itself, and as long again after
     /// SIGTERM.
     const GRACE: Duration = Duration::from_millis(300);
+    /// How often it is looked whether they have ended.
     const LOOK: Duration = Duration::from_millis(20);
 
-    /// A group of its own, so that a signal to ours spares it; no stdout or stderr, so that it
-    /// holds no pipe of the client open.
+    /// Starts the reaper: in a group of its own, so that a signal to ours spares it; without stdout
+    /// or stderr, so that it holds no pipe of the client open.
+    ///
+    /// # Errors
+    /// The system can't start it.
     pub fn start() -> io::Result<ChildStdin> {
         let mut child = Command::new(std::env::current_exe()?)
-            .arg(super::ROLE)
+            .arg(super::REAPER_ROLE)
             .env_clear()
             .process_group(0)
             .stdin(Stdio::piped())
@@ -80,6 +87,7 @@ mod unix {
         Ok(child.stdin.take().expect("piped above"))
     }
 
+    /// See [`super::run_reaper`].
     pub fn run() {
         let mut groups = BTreeSet::new();
         for line in io::stdin().lock().lines().map_while(Result::ok) {

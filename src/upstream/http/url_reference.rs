@@ -1,63 +1,9 @@
-//! HTTP+SSE of 2024-11-05 (protocol §6.4): the server speaks on the stream of one GET, whose first
-//! event names the address that messages are POSTed to.
-
-use std::str::from_utf8;
-use std::sync::Arc;
-use std::time::Duration;
+//! References that a server names, against the URL that they came from.
 
 use http::Uri;
 use http::uri::PathAndQuery;
-use tokio::time::timeout;
 
-use crate::rpc::lines::Line;
-use crate::rpc::parsed_line::ParsedLine;
-use crate::upstream::{Headers, Loss};
-
-use super::link::Link;
-use super::loss;
-use super::message::Session;
-use super::stream::Stream;
-
-/// How long the server has to name its address.
-const ENDPOINT: Duration = Duration::from_secs(10);
-
-/// Opens the stream; returns it with the address.
-///
-/// # Errors
-/// Why there is none; nothing has been sent.
-pub async fn open(link: Arc<Link>, headers: Headers) -> Result<(Stream, Uri), Loss> {
-    let remote = link.remote.clone();
-    let opening = async {
-        let mut stream = Stream::open(link, Arc::new(Session::default()), headers).await?;
-        let event = stream.next().await;
-        let event = event.filter(|event| event.name.as_deref() == Some(b"endpoint"));
-        let Some(Line::Whole(address)) = event.and_then(|event| event.data) else {
-            return Err(loss::unstarted(remote.address(), "its stream begins with no `endpoint`"));
-        };
-        match from_utf8(&address).ok().and_then(|address| resolve(remote.url(), address.trim())) {
-            Some(address) => Ok((stream, address)),
-            None => Err(loss::unstarted(
-                remote.address(),
-                "the `endpoint` that it names is of another origin, or no URL",
-            )),
-        }
-    };
-    let late = |_| loss::unstarted(remote.address(), "it names no `endpoint` within 10 s");
-    timeout(ENDPOINT, opening).await.map_err(late)?
-}
-
-/// Reads the stream to its end; returns why it ended, one sentence.
-pub async fn read(link: &Link, mut stream: Stream) -> String {
-    while let Some(event) = stream.next().await {
-        let is_message = event.is_message();
-        if let Some(data) = event.data.filter(|_| is_message) {
-            ParsedLine::parse(&data, |heard| link.heard(heard));
-        }
-    }
-    format!("the stream of the server at {} broke: {}", link.remote.address(), stream.why())
-}
-
-/// A reference against the URL it came from; `None` where it leaves the origin.
+/// The URL that a reference stands for; `None` where that is of another origin, or no URL.
 pub fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.split('#').next()?;
     if let Some(rest) = reference.strip_prefix("//") {

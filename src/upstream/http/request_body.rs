@@ -17,7 +17,7 @@ const HIGH_WATER: usize = 8 << 20;
 /// What was written is taken to have arrived after this time, where nothing tells.
 const ARRIVED: Duration = Duration::from_millis(100);
 
-/// The bytes of all messages of a link that have not left.
+/// The bytes of all messages of one life that have not left.
 #[derive(Default)]
 pub struct Backlog {
     bytes: AtomicUsize,
@@ -52,20 +52,20 @@ impl Backlog {
 
 /// How far a message has come. The stages are ordered.
 #[derive(Default)]
-struct Progress {
+struct Stages {
     stage: AtomicU8,
     /// somebody waits for a stage
     watched: AtomicBool,
     moved: Notify,
 }
 
-const HERE: u8 = 0;
+const QUEUED: u8 = 0;
 /// on its way: the server may have it
 const LEFT: u8 = 1;
 /// the server has begun to answer, or never will
-const MET: u8 = 2;
+const ANSWERED: u8 = 2;
 
-impl Progress {
+impl Stages {
     fn reach(&self, stage: u8) -> u8 {
         let before = self.stage.fetch_max(stage, Ordering::AcqRel);
         if self.watched.load(Ordering::Acquire) {
@@ -86,62 +86,64 @@ impl Progress {
     }
 }
 
-/// Follows one message on its way.
-pub struct Sent {
-    progress: Arc<Progress>,
+/// How far one message has come; until it has left, it counts as backlog.
+pub struct SendProgress {
+    stages: Arc<Stages>,
     bytes: usize,
     backlog: Arc<Backlog>,
 }
 
-impl Sent {
+impl SendProgress {
+    /// Of a message with so many bytes, which has not left.
     pub fn new(bytes: usize, backlog: &Arc<Backlog>) -> Arc<Self> {
         backlog.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Arc::new(Sent { progress: Arc::default(), bytes, backlog: backlog.clone() })
+        Arc::new(SendProgress { stages: Arc::default(), bytes, backlog: backlog.clone() })
     }
 
     fn reach(&self, stage: u8) {
-        if self.progress.reach(stage) == HERE {
+        if self.stages.reach(stage) == QUEUED {
             self.backlog.left(self.bytes);
         }
     }
 
     /// The server has begun to answer it.
-    pub fn met(&self) {
-        self.reach(MET);
+    pub fn note_answer(&self) {
+        self.reach(ANSWERED);
     }
 
     /// Whether the server may have it.
     pub fn has_left(&self) -> bool {
-        self.progress.stage.load(Ordering::Acquire) > HERE
+        self.stages.stage.load(Ordering::Acquire) > QUEUED
     }
 
     /// Waits until what is sent now can't overtake it.
     pub async fn arrived(self: Arc<Self>) {
-        let progress = self.progress.clone();
+        let stages = self.stages.clone();
         // Once nobody holds it, it is over.
         drop(self);
-        progress.until(LEFT).await;
-        let _ = timeout(ARRIVED, progress.until(MET)).await;
+        stages.until(LEFT).await;
+        let _ = timeout(ARRIVED, stages.until(ANSWERED)).await;
     }
 }
 
-impl Drop for Sent {
+impl Drop for SendProgress {
     fn drop(&mut self) {
-        self.reach(MET);
+        self.reach(ANSWERED);
     }
 }
 
 /// The body of a request.
 #[derive(Default)]
-pub struct Outgoing(Option<(Bytes, Arc<Sent>)>);
+pub struct RequestBody(Option<(Bytes, Arc<SendProgress>)>);
 
-impl Outgoing {
-    pub fn message(message: Bytes, sent: Arc<Sent>) -> Self {
-        Outgoing(Some((message, sent)))
+impl RequestBody {
+    /// One message.
+    pub fn message(message: Bytes, sent: Arc<SendProgress>) -> Self {
+        RequestBody(Some((message, sent)))
     }
 }
 
-impl Body for Outgoing {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Infallible;
 

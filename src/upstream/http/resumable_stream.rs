@@ -11,32 +11,27 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::mcp::header::LAST_EVENT_ID;
 use crate::rpc::lines::Line;
 use crate::rpc::sse::{Event, Events};
-use crate::upstream::{Headers, Loss};
+use crate::upstream::observer::Loss;
+use crate::upstream::outgoing::Headers;
 
-use super::connect::root;
-use super::incoming::{gather, is_event_stream};
-use super::link::Link;
+use super::context::LifeContext;
+use super::headers::with_headers;
+use super::incoming::{REFUSAL, UNNEEDED, gather, is_event_stream};
 use super::loss;
-use super::message::{Session, with_headers};
 use super::pool::Received;
+use super::root_cause::root_cause;
+use super::session::ServerSession;
 
 /// How long to wait before a stream is opened again, where the server does not say.
 const RETRY: Duration = Duration::from_secs(1);
-/// However often it failed.
+/// The longest pause, however often that failed.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// However long the server says: jobs don't run for longer, by default.
-const LONGEST_WISH: Duration = Duration::from_secs(3600);
-/// A server that can't be reached for so long has lost the stream.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How long a refusal may take to be read, and how much of it is.
-pub const REFUSAL: Duration = Duration::from_secs(10);
-pub const UNNEEDED: usize = 64 << 10;
-
+/// The longest pause that a server may ask for: jobs don't run for longer, by default.
+const LONGEST_ASKED: Duration = Duration::from_secs(3600);
 /// A stream of events of the server.
-pub struct Stream {
-    link: Arc<Link>,
-    session: Arc<Session>,
+pub struct ResumableStream {
+    context: Arc<LifeContext>,
+    session: Arc<ServerSession>,
     /// of the message whose stream it is; they go with it when it is opened again
     headers: Headers,
     body: Received,
@@ -45,36 +40,36 @@ pub struct Stream {
     last_id: Option<HeaderValue>,
     /// as the server said
     retry: Option<Duration>,
-    /// how often in a row it was opened, or not, without an event
-    in_vain: u32,
+    /// how often it was tried to be opened again since the last event
+    attempts: u32,
     /// why its connection ended
     why: String,
-    /// it did not end by itself
+    /// its connection broke; else the server has closed it
     broke: bool,
     /// how the server refused to open it again
     pub refused: Option<StatusCode>,
 }
 
-impl Stream {
+impl ResumableStream {
     /// The stream that an answer begins.
     pub fn new(
-        link: Arc<Link>,
-        session: Arc<Session>,
+        context: Arc<LifeContext>,
+        session: Arc<ServerSession>,
         headers: Headers,
         response: Response<Received>,
     ) -> Self {
-        let events = Events::new(link.limit);
+        let events = Events::new(context.limit);
         let (last_id, retry, body) = (None, None, response.into_body());
         let (why, refused) = (String::new(), None);
-        Stream {
-            link,
+        ResumableStream {
+            context,
             session,
             headers,
             body,
             events,
             last_id,
             retry,
-            in_vain: 0,
+            attempts: 0,
             why,
             broke: false,
             refused,
@@ -86,17 +81,17 @@ impl Stream {
     /// # Errors
     /// Why there is none.
     pub async fn open(
-        link: Arc<Link>,
-        session: Arc<Session>,
+        context: Arc<LifeContext>,
+        session: Arc<ServerSession>,
         headers: Headers,
     ) -> Result<Self, Loss> {
-        let mut all = with_headers(link.remote.base(), &headers);
+        let mut all = with_headers(context.remote.base(), &headers);
         session.put_into(&mut all);
-        let address = link.remote.address();
-        let response = link.remote.listen(all).await;
-        let response = response.map_err(|error| loss::unsent(address, &error, false))?;
+        let address = context.remote.address();
+        let response = context.remote.get_stream(all).await;
+        let response = response.map_err(|error| loss::unsent(&context.remote, &error, false))?;
         if response.status().is_success() && is_event_stream(&response) {
-            return Ok(Stream::new(link, session, headers, response));
+            return Ok(ResumableStream::new(context, session, headers, response));
         }
         let (head, body) = response.into_parts();
         let body = match timeout(REFUSAL, gather(body, UNNEEDED)).await {
@@ -113,7 +108,7 @@ impl Stream {
             if let Some(event) = self.events.next_event() {
                 return Some(self.noted(event));
             }
-            if let Some(room) = self.link.events.room() {
+            if let Some(room) = self.context.observer.room() {
                 room.await;
             }
             match self.body.frame().await {
@@ -123,7 +118,7 @@ impl Stream {
                     }
                 }
                 Some(Err(error)) => {
-                    self.why = root(&error);
+                    self.why = root_cause(&error);
                     self.broke = true;
                     return None;
                 }
@@ -137,7 +132,7 @@ impl Stream {
     }
 
     fn noted(&mut self, event: Event) -> Event {
-        self.in_vain = 0;
+        self.attempts = 0;
         if let Some(id) = &event.id {
             self.last_id =
                 HeaderValue::from_maybe_shared(id.clone()).ok().filter(|id| !id.is_empty());
@@ -161,31 +156,31 @@ impl Stream {
         self.broke
     }
 
-    /// Opens it again, as soon as the server wants that; tries for `patience` where the server
-    /// can't be reached.
+    /// Opens it again, as soon as the server wants that. `give_up_after`: for how long that is tried
+    /// where the server can't be reached.
     ///
     /// # Errors
     /// A part of a sentence: why that is no use.
-    pub async fn reopen(&mut self, patience: Duration) -> Result<(), String> {
+    pub async fn reopen(&mut self, give_up_after: Duration) -> Result<(), String> {
         let since = Instant::now();
         loop {
             sleep(self.pause()).await;
-            self.in_vain += 1;
-            let mut headers = with_headers(self.link.remote.base(), &self.headers);
+            self.attempts += 1;
+            let mut headers = with_headers(self.context.remote.base(), &self.headers);
             self.session.put_into(&mut headers);
             if let Some(id) = &self.last_id {
                 headers.insert(LAST_EVENT_ID, id.clone());
             }
-            let why = match self.link.remote.listen(headers).await {
+            let why = match self.context.remote.get_stream(headers).await {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
                     self.broke = false;
                     self.body = response.into_body();
-                    self.events = Events::new(self.link.limit);
+                    self.events = Events::new(self.context.limit);
                     return Ok(());
                 }
                 Ok(response) => {
                     let why = format!("it answered HTTP {} to a GET", response.status());
-                    if !may_pass(response.status()) {
+                    if !is_temporary(response.status()) {
                         self.refused = Some(response.status());
                         return Err(why);
                     }
@@ -193,29 +188,24 @@ impl Stream {
                 }
                 Err(error) => error.to_string(),
             };
-            if since.elapsed() >= patience {
+            if since.elapsed() >= give_up_after {
                 return Err(why);
             }
         }
     }
 
-    /// The session that it is a part of.
-    pub fn session(&self) -> &Session {
-        &self.session
-    }
-
     fn pause(&self) -> Duration {
-        let growing = RETRY.saturating_mul(1 << self.in_vain.min(6)).min(LONGEST_RETRY);
+        let growing = RETRY.saturating_mul(1 << self.attempts.min(6)).min(LONGEST_RETRY);
         match self.retry {
-            Some(retry) if self.in_vain <= 2 => retry.min(LONGEST_WISH),
-            Some(retry) => retry.min(LONGEST_WISH).max(growing / 4),
+            Some(retry) if self.attempts <= 2 => retry.min(LONGEST_ASKED),
+            Some(retry) => retry.min(LONGEST_ASKED).max(growing / 4),
             None => growing,
         }
     }
 }
 
-/// Whether a refusal is one of the moment.
-fn may_pass(status: StatusCode) -> bool {
-    let passing = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
-    status.is_server_error() || passing.contains(&status)
+/// Whether the server may answer otherwise later.
+fn is_temporary(status: StatusCode) -> bool {
+    let temporary = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS];
+    status.is_server_error() || temporary.contains(&status)
 }
