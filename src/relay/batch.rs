@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::config::Budget;
-use crate::downstream::reply::{Batch, Reply};
+use crate::downstream::batch::Batch;
+use crate::downstream::reply::{Answer, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
 use crate::upstream::{From, Headers};
@@ -43,7 +44,7 @@ impl Session {
         let batch = Batch::new(to.clone());
         self.bound_batch(&batch);
         for element in elements {
-            let reply = Reply::Batch(batch.clone());
+            let reply: Reply = batch.clone();
             match Envelope::parse(element) {
                 Ok(envelope) if envelope.kind() != Kind::Unknown => {
                     let part = line.slice_ref(element.as_bytes());
@@ -51,7 +52,8 @@ impl Session {
                 }
                 _ => {
                     let error = "an element of the batch is no JSON-RPC message";
-                    reply.send(&error_line("null", INVALID_REQUEST, error), None);
+                    let line = error_line("null", INVALID_REQUEST, error);
+                    reply.send(&Answer::error(&line, INVALID_REQUEST));
                 }
             }
         }
@@ -72,7 +74,8 @@ impl Session {
     fn batched(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
         if Method::of(&message.envelope) == Some(Method::Initialize) {
             let error = "initialize must not be part of a batch";
-            reply.send(&error_line(message.id(), INVALID_REQUEST, error), None);
+            let line = error_line(message.id(), INVALID_REQUEST, error);
+            reply.send(&Answer::error(&line, INVALID_REQUEST));
         } else {
             self.client_message(message, reply, headers);
         }

@@ -35,7 +35,7 @@ use super::lanes::Place;
 use super::pending::name_token;
 use super::pending::{Asker, Pending, Token, What};
 use super::session::{Session, State};
-use crate::mcp::compose::{error_line, result_line};
+use crate::mcp::compose::result_line;
 use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::rpc::message::Message;
 
@@ -139,8 +139,7 @@ impl Session {
             return state.catalog.hold_call(asker, keep(message.line));
         }
         if let Err(problem) = self.mirror_params(&state, &mut asker, &name, params) {
-            let line = error_line(&asker.id, HEADER_MISMATCH, &problem);
-            return self.answer(&asker, &line);
+            return self.answer_error(&asker, HEADER_MISMATCH, &problem);
         }
         let (tool, policy) = self.policy_of(&mut state, &name);
         let budget = self.budget_of(&state, &policy, params);

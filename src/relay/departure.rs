@@ -6,8 +6,6 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::config::OnClientCancel;
-use crate::downstream::http::body::PART;
-use crate::downstream::http::exchange::Exchange;
 use crate::downstream::reply::Reply;
 use crate::jobs::job::{Job, Outcome};
 use crate::rpc::id::Id;
@@ -27,13 +25,13 @@ pub struct Away {
 
 impl Session {
     /// Nobody reads the answer to this request any more. In the legacy era that says nothing of the
-    /// work, which goes on; in the modern era it is the way to cancel.
-    pub fn left(&self, key: &Id, modern: bool) {
+    /// work, which goes on; in the modern era it is the way to cancel (`closing_cancels`).
+    pub fn left(&self, key: &Id, closing_cancels: bool) {
         let mut state = self.state();
         if let Some(wait) = state.waits.remove(key) {
             wait.task.abort();
         } else if let Some(inside) = state.pending.asked_as(key) {
-            self.left_request(&mut state, &inside, modern);
+            self.left_request(&mut state, &inside, closing_cancels);
         } else if let Some((call, outcome)) = state.undelivered.remove(key) {
             self.keep_answer(&state, &call, outcome);
         } else {
@@ -50,8 +48,7 @@ impl Session {
         call: Call,
         message: &Message,
     ) {
-        let is_long = message.line.len() > PART && asker.reply.exchange().is_some();
-        if is_long && call.job.is_none() {
+        if call.job.is_none() && asker.reply.is_delivered_later(message.line.len()) {
             state.undelivered.insert(asker.key.clone(), (call, outcome_of(message)));
         }
     }
@@ -72,9 +69,9 @@ impl Session {
         }
     }
 
-    fn left_request(&self, state: &mut State, inside: &Id, modern: bool) {
+    fn left_request(&self, state: &mut State, inside: &Id, closing_cancels: bool) {
         debug!(id = inside.to_json(), "the client left before the answer");
-        let cancels = modern && self.is_cancel(state, inside);
+        let cancels = closing_cancels && self.is_cancel(state, inside);
         if cancels {
             return self.take_back(state, inside, "the client closed its stream");
         }
@@ -97,10 +94,10 @@ impl Session {
 
     /// The client resumes the stream of a request whose call went on as a job: it gets the answer
     /// that it waited for, result or handle, on that stream.
-    pub fn came_back(self: &Arc<Self>, key: &Id, exchange: &Arc<Exchange>) {
+    pub fn came_back(self: &Arc<Self>, key: &Id, reply: Reply) {
         let mut state = self.state();
         let Some(Away { asker, job, until }) = state.away.remove(key) else { return };
-        let asker = Asker { reply: Reply::Http(exchange.clone()), ..asker };
+        let asker = Asker { reply, ..asker };
         self.wait_again(state, asker, job, until);
     }
 

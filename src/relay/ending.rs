@@ -12,7 +12,7 @@ use super::call::Call;
 use super::catalog::Held;
 use super::pending::{Asker, Pending, What};
 use super::session::{Session, State};
-use crate::mcp::compose::{error_line, subscription_end_line};
+use crate::mcp::compose::subscription_end_line;
 use crate::mcp::error_code::INTERNAL_ERROR;
 use crate::rpc::truncated::{id_at_an_end, is_request};
 
@@ -112,10 +112,10 @@ impl Session {
         }
     }
 
-    /// A subscription ends from our side. Over HTTP its client is there to be told (protocol §2),
-    /// and its stream would else be cut.
+    /// A subscription ends from our side. A client is told where its stream would else be cut
+    /// (protocol §2).
     fn end_listen(&self, asker: Option<Asker>) {
-        let Some(asker) = asker.filter(|asker| asker.reply.exchange().is_some()) else { return };
+        let Some(asker) = asker.filter(|asker| asker.reply.has_own_stream()) else { return };
         self.answer(&asker, &subscription_end_line(&asker.id));
     }
 
@@ -126,8 +126,8 @@ impl Session {
         warn!("{}", loss.cause);
         if let Some(refusal) = loss.refusal
             && self.config.forwards_authorization()
-            && let Some(exchange) = pending.asker.as_ref().and_then(|a| a.reply.exchange())
-            && exchange.refuse(refusal)
+            && let Some(asker) = &pending.asker
+            && asker.reply.refuse(refusal)
         {
             pending.asker = None;
         }
@@ -145,7 +145,7 @@ impl Session {
         state.questions.abandon();
         let held = state.catalog.abandon();
         for Held { asker, .. } in held.held {
-            self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, &end.cause));
+            self.answer_error(&asker, INTERNAL_ERROR, &end.cause);
         }
         self.take_up(held.calls);
         state.pending.mark_lost_listens();
@@ -184,7 +184,7 @@ impl Session {
 
     pub(super) fn answer_lost(&self, asker: Option<&Asker>, cause: &str) {
         if let Some(asker) = asker {
-            self.answer(asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
+            self.answer_error(asker, INTERNAL_ERROR, cause);
         }
     }
 

@@ -100,7 +100,7 @@ impl Session {
             state.headers = asker.headers.clone();
         }
         if let Some(cause) = &state.failure {
-            return self.answer(&asker, &error_line(&asker.id, INTERNAL_ERROR, cause));
+            return self.answer_error(&asker, INTERNAL_ERROR, cause);
         }
         self.meet(&mut state, params);
         if method == Some(Method::CallTool) {

@@ -170,9 +170,7 @@ impl Session {
             edits.replace(message.text, raw, &*asker.id);
         }
         asker.reply.push(&message.edited(edits));
-        if let Some(exchange) = asker.reply.exchange() {
-            exchange.finish();
-        }
+        asker.reply.finish();
     }
 
     /// A notification that may belong to a subscription: it carries the client's own id of it, and

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use crate::downstream::channel::Channel;
+use crate::downstream::channel::ParamHeaders;
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 
@@ -18,14 +18,14 @@ use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::rpc::message::{Message, text_of};
 
 impl Session {
-    /// We are the HTTP client of a client over stdio.
+    /// The server may want headers that the client can't send.
     pub(super) fn makes_param_headers(&self) -> bool {
-        matches!(self.client, Channel::Line(_)) && self.config.remote().is_some()
+        self.client.param_headers() == ParamHeaders::MadeByProxy && self.config.remote().is_some()
     }
 
-    /// We are the HTTP server in front of a child.
+    /// The server does not see the headers that the client sends.
     fn checks_param_headers(&self) -> bool {
-        matches!(self.client, Channel::Nowhere) && self.config.remote().is_none()
+        self.client.param_headers() == ParamHeaders::MadeByClient && self.config.remote().is_none()
     }
 
     /// Whether a call can only go on once the server's tools are known.

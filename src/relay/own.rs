@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
+use crate::downstream::reply;
 use crate::jobs::handle::{Answer, OwnTool, View, error_result, progress_message};
 use crate::jobs::job::Job;
 use crate::jobs::tools::{self, GetArguments};
@@ -13,6 +14,7 @@ use crate::mcp::params::Params;
 use super::pending::Asker;
 use super::session::{Session, State, Waiting};
 use crate::mcp::compose::{progress_line, raw_error_line, result_line};
+use crate::mcp::error_code::URL_ELICITATION_REQUIRED;
 
 /// Progress of a waiting poll comes so often (§5.1).
 const BEAT: Duration = Duration::from_secs(10);
@@ -195,11 +197,14 @@ impl Session {
         if !job.is_done() {
             job.polled();
         }
-        let line = match got.answer {
-            Answer::Result(result) => result_line(&asker.id, &result),
-            Answer::Error(error) => raw_error_line(&asker.id, &error),
-        };
-        self.answer(asker, &line);
+        match got.answer {
+            Answer::Result(result) => self.answer(asker, &result_line(&asker.id, &result)),
+            // The one error that is replayed (§5.1).
+            Answer::Error(error) => {
+                let line = raw_error_line(&asker.id, &error);
+                self.send_answer(asker, &reply::Answer::error(&line, URL_ELICITATION_REQUIRED));
+            }
+        }
         if got.to_the_end && asker.reply.is_open() {
             self.registry.fetched(job);
         }

@@ -276,10 +276,9 @@ impl Pendings {
 
     /// Where the newest request that wants log lines is answered (2026-07-28).
     pub fn newest_that_wants_logs(&self) -> Option<&Reply> {
-        let replies =
-            self.by_id.values().filter_map(|pending| Some(&pending.asker.as_ref()?.reply));
-        let wants = replies.filter(|reply| reply.exchange().is_some_and(|e| e.terms.wants_logs));
-        wants.max_by_key(|reply| reply.exchange().and_then(|e| e.terms.keys.first()))
+        let askers = self.by_id.values().filter_map(|pending| pending.asker.as_ref());
+        let wanting = askers.filter(|asker| asker.reply.wants_logs());
+        wanting.max_by_key(|asker| &asker.key).map(|asker| &asker.reply)
     }
 
     /// Calls that the server has, or that wait for it.

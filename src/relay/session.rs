@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -19,7 +18,7 @@ use uuid::Uuid;
 
 use crate::config::{Config, ToolPolicy};
 use crate::downstream::channel::Channel;
-use crate::downstream::http::exchange::Exchange;
+use crate::downstream::reply::{Answer, Reply};
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::job::Outcome;
@@ -42,6 +41,7 @@ use super::patience::Patience;
 use super::pending::{Asker, Pendings, Recent};
 use super::questions::Questions;
 use super::revival::Settings;
+use crate::mcp::compose::error_line;
 use crate::rpc::message::Message;
 
 /// Requests that are over and remembered, so that what comes late for them is dropped.
@@ -52,7 +52,7 @@ pub struct Session {
     pub(super) registry: Arc<Registry>,
     pub(super) upstream: Arc<Supervisor>,
     /// the way to the client
-    pub(super) client: Channel,
+    pub(super) client: Arc<dyn Channel>,
     pub(super) caller: Caller,
     pub(super) patience: Arc<Patience>,
     /// the lines of tools with `max_concurrent`
@@ -132,7 +132,7 @@ impl Session {
     /// its events. Nothing is started.
     pub fn new(
         shared: &Shared,
-        client: Channel,
+        client: Arc<dyn Channel>,
         caller: Caller,
         ends_with_server: bool,
         upstream: impl FnOnce(Weak<dyn Events>) -> Arc<Supervisor>,
@@ -217,10 +217,7 @@ impl Session {
 
     /// What the client may read of a cause: over HTTP it may be anybody.
     pub(super) fn shown<'a>(&self, cause: &'a str) -> &'a str {
-        match self.client {
-            Channel::Line(_) => cause,
-            _ => without_details(cause),
-        }
+        if self.client.shows_details() { cause } else { without_details(cause) }
     }
 
     /// A request that could not be sent is answered with the cause.
@@ -234,21 +231,27 @@ impl Session {
     pub(super) fn pass_answer(&self, asker: Option<&Asker>, message: &Message) {
         let Some(asker) = asker else { return };
         if message.id() == &*asker.id {
-            self.answer_with(asker, message.line, message.status);
+            self.send_answer(asker, &Answer::of(message, message.line));
         } else {
             let line = with_id(message.text, message.id(), &asker.id).into();
-            self.answer_with(asker, &line, message.status);
+            self.send_answer(asker, &Answer::of(message, &line));
         }
     }
 
-    /// Sends an answer of ours to whoever asked.
+    /// Sends a result of ours to whoever asked.
     pub(super) fn answer(&self, asker: &Asker, line: &Bytes) {
-        self.answer_with(asker, line, None);
+        self.send_answer(asker, &Answer::result(line));
     }
 
-    fn answer_with(&self, asker: &Asker, line: &Bytes, status: Option<StatusCode>) {
-        debug!(to = "client", id = &*asker.id, bytes = line.len());
-        asker.reply.send(line, status);
+    /// Sends an error of ours to whoever asked.
+    pub(super) fn answer_error(&self, asker: &Asker, code: i32, message: &str) {
+        let line = error_line(&asker.id, code, message);
+        self.send_answer(asker, &Answer::error(&line, code));
+    }
+
+    pub(super) fn send_answer(&self, asker: &Asker, answer: &Answer) {
+        debug!(to = "client", id = &*asker.id, bytes = answer.line.len());
+        asker.reply.send(answer);
         self.note_answered();
     }
 
@@ -277,7 +280,7 @@ impl Session {
         if message.id() != &*asker.id {
             edits.replace(message.text, message.id(), &*asker.id);
         }
-        self.answer_with(asker, &message.edited(edits), message.status);
+        self.send_answer(asker, &Answer::of(message, &message.edited(edits)));
     }
 
     /// What a call is known by if an equal one comes (§7); `None` where it may not be joined.
@@ -309,14 +312,14 @@ impl Events for Session {
     }
 
     fn primed(&self, request: &Id, retry: Option<Duration>) {
-        if let Some(exchange) = self.state().exchange_of(request) {
-            exchange.prime(retry);
+        if let Some(reply) = self.state().reply_of(request) {
+            reply.prime(retry);
         }
     }
 
     fn paused(&self, request: &Id) {
-        if let Some(exchange) = self.state().exchange_of(request) {
-            exchange.pause();
+        if let Some(reply) = self.state().reply_of(request) {
+            reply.pause();
         }
     }
 
@@ -326,9 +329,9 @@ impl Events for Session {
 }
 
 impl State {
-    /// The HTTP response that a request's answer goes into.
-    fn exchange_of(&self, request: &Id) -> Option<Arc<Exchange>> {
-        self.pending.get(request)?.asker.as_ref()?.reply.exchange().cloned()
+    /// Where a request's answer goes.
+    fn reply_of(&self, request: &Id) -> Option<Reply> {
+        Some(self.pending.get(request)?.asker.as_ref()?.reply.clone())
     }
 
     /// The client has got something else than the server's answer, or gave up: §4.3.

@@ -46,14 +46,14 @@ impl Sidecar {
         };
         let forwarded = self.forwarded(headers, false);
         if kind != Kind::Request {
-            let nowhere = Reply::Http(legacy.streams.standing().clone());
+            let nowhere: Reply = legacy.streams.standing().clone();
             legacy.session.client_message(message, nowhere, &forwarded);
             return empty(StatusCode::ACCEPTED).into();
         }
         let Some(key) = Id::parse(message.id()) else { return bad_id().into() };
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
-        let asker = Asker::new(key, message.id(), Reply::Http(exchange), forwarded);
+        let asker = Asker::new(key, message.id(), exchange, forwarded);
         legacy.session.client_request(message, params, asker);
         Asked::Waits(reading)
     }
@@ -75,7 +75,7 @@ impl Sidecar {
         let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
         let reading = exchange.read();
         let forwarded = self.forwarded(headers, false);
-        let asker = Asker::new(key, id, Reply::Http(exchange), forwarded);
+        let asker = Asker::new(key, id, exchange, forwarded);
         let begun = Begun { sessions: self.sessions.clone(), legacy: Some(legacy.clone()) };
         legacy.session.client_request(message, params, asker);
         Asked::Begins(reading, begun)
@@ -129,7 +129,8 @@ impl Sidecar {
         let exchange = legacy.streams.open(keys, takes.stream);
         let reading = exchange.read();
         let forwarded = self.forwarded(headers, false);
-        legacy.session.client_batch(body, text, &Reply::Http(exchange), &forwarded);
+        let to: Reply = exchange;
+        legacy.session.client_batch(body, text, &to, &forwarded);
         Asked::Waits(reading)
     }
 
@@ -174,12 +175,9 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// The response to `initialize`, with the session's id where there is one now.
-    pub fn greeted(mut self, mut response: Response<Body>) -> Response<Body> {
-        let has_result = |text| Envelope::parse(text).is_ok_and(|answer| answer.result.is_some());
-        // On a stream the answer is not there yet.
-        let greeted = response.body().text().is_none_or(has_result);
-        if greeted
+    /// The response to `initialize`, with the session's id unless the server has refused.
+    pub fn greeted(mut self, mut response: Response<Body>, refused: bool) -> Response<Body> {
+        if !refused
             && let Some(legacy) = self.legacy.take()
             && let Ok(id) = HeaderValue::from_str(&legacy.id)
         {
@@ -207,7 +205,7 @@ fn resume(legacy: &Legacy, event: &HeaderValue) -> Response<Body> {
     let response = stream(&exchange, missed);
     if !exchange.has_ended() {
         let key = exchange.terms.keys.first().cloned();
-        key.iter().for_each(|key| legacy.session.came_back(key, &exchange));
+        key.iter().for_each(|key| legacy.session.came_back(key, exchange.clone()));
     }
     response
 }

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use crate::downstream::http::body::Body;
-use crate::downstream::reply::Reply;
+use crate::downstream::http::exchange::QueuedAnswer;
 use crate::mcp::error_code::{
     self, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_VERSION,
 };
@@ -17,8 +16,8 @@ use crate::mcp::params::Params;
 use crate::mcp::revision::MODERN;
 use crate::relay::pending::Asker;
 use crate::rpc::id::Id;
+use crate::rpc::message::Kind;
 use crate::rpc::message::Message;
-use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::string::quoted;
 
 use super::answers::{empty, error, error_with};
@@ -26,8 +25,8 @@ use super::endpoint::Sidecar;
 use super::legacy::{bad_id, no_session};
 use super::post::{Asked, Takes};
 
-/// Errors are no longer than this; what is longer is not looked into.
-const ERROR: usize = 64 << 10;
+/// The longest answer whose error is looked at.
+const LONGEST_ERROR: usize = 64 << 10;
 
 /// Whether a message is to be served without a session: it says so itself, or its header does.
 pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
@@ -38,12 +37,8 @@ pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
 }
 
 /// The HTTP status that goes with an answer (protocol §1.2).
-pub fn status_of(answer: &Bytes) -> StatusCode {
-    let code = || {
-        let text = std::str::from_utf8(answer).ok()?;
-        Envelope::parse(text).ok()?.error_code()
-    };
-    match (answer.len() < ERROR).then(code).flatten() {
+pub fn status_of(answer: &QueuedAnswer) -> StatusCode {
+    match answer.error_code.filter(|_| answer.line.len() < LONGEST_ERROR) {
         Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
         Some(code) if error_code::MODERN.contains(&code) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
@@ -97,7 +92,7 @@ impl Sidecar {
         };
         let (key, exchange) = shared.open(takes.stream, params.wants_logs());
         let reading = exchange.read();
-        let asker = Asker::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
+        let asker = Asker::new(key, id, exchange, self.forwarded(headers, true));
         shared.session.client_request(message, params, asker);
         Asked::Waits(reading)
     }

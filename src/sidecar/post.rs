@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::downstream::http::body::Body;
 use crate::downstream::http::event_stream::EventStream;
-use crate::downstream::http::exchange::{Event, Reading};
+use crate::downstream::http::exchange::{Event, QueuedAnswer, Reading};
 use crate::mcp::error_code::{INVALID_REQUEST, PARSE_ERROR, REFUSED};
 use crate::mcp::header::PARAM_PREFIX;
 use crate::mcp::params::Params;
@@ -88,10 +88,17 @@ impl Sidecar {
         let asked = with_text(&body, |body, text| self.dispatch(&parts.headers, takes, body, text));
         // A call may wait for long: it must hold neither its headers nor the buffer of its body.
         drop((parts, body, self));
-        match asked {
-            Asked::Answered(response) => *response,
-            Asked::Waits(reading) => respond(reading, takes).await,
-            Asked::Begins(reading, begun) => begun.greeted(respond(reading, takes).await),
+        let (mut reading, begun) = match asked {
+            Asked::Answered(response) => return *response,
+            Asked::Waits(reading) => (reading, None),
+            Asked::Begins(reading, begun) => (reading, Some(begun)),
+        };
+        let first = first(&mut reading, takes).await;
+        let refused = first.is_refusal();
+        let response = respond(first, reading);
+        match begun {
+            Some(begun) => begun.greeted(response, refused),
+            None => response,
         }
     }
 
@@ -138,9 +145,32 @@ impl Sidecar {
     }
 }
 
-/// What goes back: the answer as it is, if it is the first thing; else a stream that ends with it.
-/// Nothing is committed before there is something, or a silence to break.
-async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
+/// What goes back first, and with it how.
+enum First {
+    /// events; `silent`: there is none yet, and the silence has to be broken
+    Stream { silent: bool },
+    /// the answer, and nothing else
+    Answer(QueuedAnswer),
+    /// what the server answered in place of a message
+    Refusal(Box<Response<Bytes>>),
+    /// the request ended without an answer
+    Nothing,
+}
+
+impl First {
+    /// Whether the request has failed. On a stream that is not known yet.
+    fn is_refusal(&self) -> bool {
+        match self {
+            First::Stream { .. } => false,
+            First::Answer(answer) => !answer.has_result,
+            First::Refusal(_) | First::Nothing => true,
+        }
+    }
+}
+
+/// Waits until there is something to send back, or a silence to break: nothing is committed before.
+/// An answer that comes first leaves as it is, anything else on a stream that ends with the answer.
+async fn first(reading: &mut Reading, takes: Takes) -> First {
     let silent = match takes.stream {
         true => timeout(SILENCE, reading.ready()).await.is_err(),
         false => {
@@ -149,21 +179,33 @@ async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
         }
     };
     if reading.streams(takes.json) {
-        return events(Body::Events(Box::new(EventStream::new(reading, silent))));
+        return First::Stream { silent };
     }
-    let modern = reading.exchange().terms.modern;
     match reading.take_last() {
-        Some(Event::Answer(answer, status)) => {
-            let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
-            let status = status.unwrap_or_else(own);
-            json(status, Body::Answer(answer, reading))
+        Some(Event::Answer(answer)) => First::Answer(answer),
+        Some(Event::Refusal(refusal)) => First::Refusal(refusal),
+        _ => First::Nothing,
+    }
+}
+
+fn respond(first: First, mut reading: Reading) -> Response<Body> {
+    match first {
+        First::Stream { silent } => {
+            events(Body::Events(Box::new(EventStream::new(reading, silent))))
         }
-        last => {
+        First::Answer(answer) => {
+            let modern = reading.exchange().terms.modern;
+            let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
+            let status = answer.status.unwrap_or_else(own);
+            json(status, Body::Answer(answer.line, reading))
+        }
+        First::Refusal(refusal) => {
             reading.done();
-            match last {
-                Some(Event::Refusal(refusal)) => passed_on(*refusal),
-                _ => empty(StatusCode::ACCEPTED),
-            }
+            passed_on(*refusal)
+        }
+        First::Nothing => {
+            reading.done();
+            empty(StatusCode::ACCEPTED)
         }
     }
 }

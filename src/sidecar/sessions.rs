@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use crate::downstream::channel::Channel;
 use crate::downstream::http::exchange::{Exchange, Terms, Watch};
+use crate::downstream::http::no_channel::NoChannel;
 use crate::downstream::http::streams::Streams;
 use crate::jobs::caller::Caller;
 use crate::relay::session::{Session, Shared};
@@ -149,7 +150,7 @@ impl Sessions {
         let caller = principal.as_deref().map_or_else(|| Caller::of_session(&id), Caller::known);
         let legacy = Arc::new_cyclic(|me: &Weak<Legacy>| {
             let streams = Streams::new(self.guess, me.clone());
-            let session = self.session(Channel::Streams(streams.clone()), caller);
+            let session = self.session(streams.clone(), caller);
             Legacy { id: id.clone(), session, streams, principal, life: Life::new() }
         });
         self.start(&legacy.session)?;
@@ -169,7 +170,7 @@ impl Sessions {
         }
         self.check_room(&state)?;
         let caller = principal.as_deref().map_or_else(Caller::anonymous, Caller::known);
-        let session = self.session(Channel::Nowhere, caller);
+        let session = self.session(Arc::new(NoChannel), caller);
         self.start(&session)?;
         let (open, keys) = (AtomicUsize::new(0), AtomicI64::new(0));
         let modern = Arc::new(Modern { session: session.clone(), open, keys, life: Life::new() });
@@ -191,7 +192,7 @@ impl Sessions {
         }
     }
 
-    fn session(&self, channel: Channel, caller: Caller) -> Arc<Session> {
+    fn session(&self, channel: Arc<dyn Channel>, caller: Caller) -> Arc<Session> {
         let (server, limit) = (self.server.clone(), self.shared.config.max_message);
         let make = |events| Supervisor::new(server, limit, events);
         Session::new(&self.shared, channel, caller, false, make)

@@ -24,16 +24,6 @@ pub enum Body {
     Events(Box<EventStream>),
 }
 
-impl Body {
-    /// The text of a body that is there as a whole.
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Body::Whole(bytes) | Body::Answer(bytes, _) => std::str::from_utf8(bytes).ok(),
-            Body::Events(_) => None,
-        }
-    }
-}
-
 /// Takes the next part of a body.
 pub fn take_part(bytes: &mut Bytes) -> Bytes {
     bytes.split_to(bytes.len().min(PART))

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::rpc::lines::one_line;
 
 use super::body::take_part;
-use super::exchange::{Event, Reading};
+use super::exchange::{Event, QueuedAnswer, Reading};
 
 /// A stream that was silent for so long gets a comment.
 const BEAT: Duration = Duration::from_secs(15);
@@ -85,7 +85,7 @@ impl EventStream {
     fn add(&mut self, event: &Event) {
         let exchange = self.reading.exchange();
         match event {
-            Event::Message(message) | Event::Answer(message, _) => {
+            Event::Message(message) | Event::Answer(QueuedAnswer { line: message, .. }) => {
                 let id = exchange.log(message);
                 chunks_of(&mut self.chunks, id.as_deref(), message);
             }

@@ -14,7 +14,10 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use smallvec::SmallVec;
 
+use crate::downstream::reply::{Answer, Responder};
 use crate::rpc::id::Id;
+
+use super::body::PART;
 
 /// Bytes that may wait ahead of the answer for a client that does not read them; what comes then is
 /// dropped.
@@ -28,8 +31,8 @@ const LOGGED_BYTES: usize = 1 << 20;
 pub enum Event {
     /// ahead of the answer
     Message(Bytes),
-    /// the answer, with the HTTP status that the server gave it, if any
-    Answer(Bytes, Option<StatusCode>),
+    /// the answer
+    Answer(QueuedAnswer),
     /// what the server answered in place of a message
     Refusal(Box<Response<Bytes>>),
     /// the stream may end before its answer; when the client is to come back for the rest
@@ -38,10 +41,27 @@ pub enum Event {
     Pause,
 }
 
+/// An answer that waits for its reader, with what is known of it (see [`Answer`]).
+#[derive(Debug)]
+pub struct QueuedAnswer {
+    pub line: Bytes,
+    pub status: Option<StatusCode>,
+    pub has_result: bool,
+    pub error_code: Option<i32>,
+}
+
+impl From<&Answer<'_>> for QueuedAnswer {
+    fn from(answer: &Answer) -> Self {
+        let &Answer { line, status, has_result, error_code } = answer;
+        QueuedAnswer { line: line.clone(), status, has_result, error_code }
+    }
+}
+
 impl Event {
     fn length(&self) -> usize {
         match self {
-            Event::Message(message) | Event::Answer(message, _) => message.len(),
+            Event::Message(message) => message.len(),
+            Event::Answer(answer) => answer.line.len(),
             Event::Refusal(refusal) => refusal.body().len(),
             Event::Prime(_) | Event::Pause => 0,
         }
@@ -123,13 +143,6 @@ impl Exchange {
         self.flow.lock().expect("no panic while the flow is held")
     }
 
-    /// Sends something ahead of the answer. `false`: it reaches nobody.
-    pub fn push(&self, message: &Bytes) -> bool {
-        let mut flow = self.flow();
-        let may = self.terms.takes_stream && !flow.ended && flow.reader != 0;
-        may && flow.push(Event::Message(message.clone()))
-    }
-
     /// Sends something that may wait until somebody reads it; the oldest goes where too much
     /// waits.
     pub fn keep(&self, message: &Bytes) {
@@ -140,63 +153,10 @@ impl Exchange {
         flow.push(Event::Message(message.clone()));
     }
 
-    /// Sends the answer, once. `false`: nobody is there to read it.
-    pub fn answer(&self, message: &Bytes, status: Option<StatusCode>) -> bool {
-        let mut flow = self.flow();
-        if flow.ended {
-            return false;
-        }
-        flow.push(Event::Answer(message.clone(), status));
-        flow.ended = true;
-        flow.reader != 0
-    }
-
-    /// Passes on what the server answered in place of a message. `false`: that is too late, since
-    /// the status has left, or is about to.
-    pub fn refuse(&self, refusal: Response<Bytes>) -> bool {
-        let mut flow = self.flow();
-        let may = !flow.ended && !flow.streams && flow.queue.is_empty();
-        if may {
-            flow.push(Event::Refusal(Box::new(refusal)));
-            flow.ended = true;
-        }
-        may
-    }
-
-    /// The server may close the stream before the answer (2025-11-25), so the client is told where
-    /// it can be resumed, as the server told us.
-    pub fn prime(&self, retry: Option<Duration>) {
-        let mut flow = self.flow();
-        let may = self.terms.takes_stream && self.terms.stream.is_some();
-        if may && !flow.ended && !std::mem::replace(&mut flow.primed, true) {
-            flow.push(Event::Prime(retry));
-        }
-    }
-
-    /// The server has closed it; so it ends here, for a client that knows to come back.
-    pub fn pause(&self) {
-        let mut flow = self.flow();
-        if flow.primed && !flow.ended {
-            flow.push(Event::Pause);
-        }
-    }
-
     /// Whether a client may come back for more.
     pub fn can_resume(&self) -> bool {
         let flow = self.flow();
         flow.primed || flow.log.bytes > 0
-    }
-
-    /// Nothing more comes.
-    pub fn finish(&self) {
-        let mut flow = self.flow();
-        flow.ended = true;
-        flow.wake();
-    }
-
-    /// Whether somebody is there to read.
-    pub fn is_open(&self) -> bool {
-        self.flow().reader != 0
     }
 
     /// Whether the answer was given.
@@ -237,6 +197,73 @@ impl Exchange {
     /// Bytes that are kept for a client that comes back.
     pub fn logged(&self) -> usize {
         self.flow().log.bytes
+    }
+}
+
+impl Responder for Exchange {
+    /// Sends the answer, once.
+    fn send(&self, answer: &Answer) -> bool {
+        let mut flow = self.flow();
+        if flow.ended {
+            return false;
+        }
+        flow.push(Event::Answer(answer.into()));
+        flow.ended = true;
+        flow.reader != 0
+    }
+
+    fn push(&self, message: &Bytes) -> bool {
+        let mut flow = self.flow();
+        let may = self.terms.takes_stream && !flow.ended && flow.reader != 0;
+        may && flow.push(Event::Message(message.clone()))
+    }
+
+    fn is_open(&self) -> bool {
+        self.flow().reader != 0
+    }
+
+    fn finish(&self) {
+        let mut flow = self.flow();
+        flow.ended = true;
+        flow.wake();
+    }
+
+    fn prime(&self, retry: Option<Duration>) {
+        let mut flow = self.flow();
+        let may = self.terms.takes_stream && self.terms.stream.is_some();
+        if may && !flow.ended && !std::mem::replace(&mut flow.primed, true) {
+            flow.push(Event::Prime(retry));
+        }
+    }
+
+    fn pause(&self) {
+        let mut flow = self.flow();
+        if flow.primed && !flow.ended {
+            flow.push(Event::Pause);
+        }
+    }
+
+    /// Too late where the status has left, or is about to.
+    fn refuse(&self, response: Response<Bytes>) -> bool {
+        let mut flow = self.flow();
+        let may = !flow.ended && !flow.streams && flow.queue.is_empty();
+        if may {
+            flow.push(Event::Refusal(Box::new(response)));
+            flow.ended = true;
+        }
+        may
+    }
+
+    fn is_delivered_later(&self, length: usize) -> bool {
+        length > PART
+    }
+
+    fn has_own_stream(&self) -> bool {
+        true
+    }
+
+    fn wants_logs(&self) -> bool {
+        self.terms.wants_logs
     }
 }
 

@@ -10,4 +10,5 @@ pub mod exchange;
 pub mod guard;
 
 pub mod listener;
+pub mod no_channel;
 pub mod streams;

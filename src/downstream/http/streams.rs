@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use crate::downstream::channel::{Channel, ParamHeaders};
+use crate::downstream::reply::Responder;
 use crate::rpc::id::Id;
 
 use super::exchange::{Exchange, Terms, Watch};
@@ -120,22 +122,32 @@ impl Streams {
         self.standing.is_open() || !self.state().open.is_empty()
     }
 
-    /// Sends a notification; one that nobody reads now waits for the standing stream.
-    pub fn notify(&self, message: &Bytes) {
+    fn deliver(&self, message: &Bytes, guess: bool) -> bool {
+        // Newest first: of several calls that one is the likeliest to be at work.
+        let open: Vec<_> = self.state().open.values().rev().cloned().collect();
+        let first_guess = guess && open.len() == 1;
+        (first_guess && open[0].push(message))
+            || self.standing.push(message)
+            || open.iter().any(|exchange| exchange.push(message))
+    }
+}
+
+impl Channel for Streams {
+    /// What nobody reads now waits for the standing stream.
+    fn notify(&self, message: &Bytes) -> bool {
         if !self.deliver(message, self.guess) {
             self.standing.keep(message);
         }
+        true
     }
 
-    /// The same with one that belongs to no request.
-    pub fn announce(&self, message: &Bytes) {
+    fn announce(&self, message: &Bytes) {
         if !self.deliver(message, false) {
             self.standing.keep(message);
         }
     }
 
-    /// Sends a request. `false`: the client has nothing on which it could be asked.
-    pub fn ask(&self, message: &Bytes) -> bool {
+    fn ask(&self, message: &Bytes) -> bool {
         if self.deliver(message, self.guess) {
             return true;
         }
@@ -147,12 +159,11 @@ impl Streams {
         stands
     }
 
-    fn deliver(&self, message: &Bytes, guess: bool) -> bool {
-        // Newest first: of several calls that one is the likeliest to be at work.
-        let open: Vec<_> = self.state().open.values().rev().cloned().collect();
-        let first_guess = guess && open.len() == 1;
-        (first_guess && open[0].push(message))
-            || self.standing.push(message)
-            || open.iter().any(|exchange| exchange.push(message))
+    fn shows_details(&self) -> bool {
+        false
+    }
+
+    fn param_headers(&self) -> ParamHeaders {
+        ParamHeaders::Unused
     }
 }
