@@ -21,6 +21,7 @@ use super::session::Session;
 use crate::mcp::compose::error_line;
 use crate::mcp::error_code::INVALID_REQUEST;
 use crate::mcp::method::Method;
+use crate::mcp::params::Params;
 use crate::rpc::message::Message;
 use crate::rpc::parsed_line::excerpt;
 
@@ -41,12 +42,24 @@ impl Session {
             // Not ours to judge: the server answers as it would without us.
             return self.upstream.send_if_up(line, headers);
         }
-        let batch = Batch::new(to.clone());
+        let elements = elements.into_iter().map(|text| (text, Envelope::parse(text).ok()));
+        self.batch_elements(line, elements, to.clone(), headers);
+    }
+
+    /// The elements of an array that the client may send, each with its envelope if it has one.
+    pub fn batch_elements<'a>(
+        self: &Arc<Self>,
+        line: &Bytes,
+        elements: impl IntoIterator<Item = (&'a str, Option<Envelope<'a>>)>,
+        to: Reply,
+        headers: &Headers,
+    ) {
+        let batch = Batch::new(to);
         self.bound_batch(&batch);
-        for element in elements {
+        for (element, envelope) in elements {
             let reply: Reply = batch.clone();
-            match Envelope::parse(element) {
-                Ok(envelope) if envelope.kind() != Kind::Unknown => {
+            match envelope {
+                Some(envelope) if envelope.kind() != Kind::Unknown => {
                     let part = line.slice_ref(element.as_bytes());
                     self.batched(&Message::new(&part, element, envelope), reply, headers);
                 }
@@ -77,7 +90,8 @@ impl Session {
             let line = error_line(message.id(), INVALID_REQUEST, error);
             reply.send(&Answer::error(&line, INVALID_REQUEST));
         } else {
-            self.client_message(message, reply, headers);
+            let params = Params::parse(message.envelope.params);
+            self.client_message(message, &params, reply, headers);
         }
     }
 

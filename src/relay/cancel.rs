@@ -18,8 +18,12 @@ use super::session::{Session, State};
 use crate::rpc::message::Message;
 
 impl Session {
-    pub(super) fn cancelled(self: &Arc<Self>, message: &Message, headers: &Headers) {
-        let params = Params::parse(message.envelope.params);
+    pub(super) fn cancelled(
+        self: &Arc<Self>,
+        message: &Message,
+        params: &Params,
+        headers: &Headers,
+    ) {
         let Some(raw) = params.get("requestId") else {
             return self.upstream.send_if_up(message.line, headers);
         };

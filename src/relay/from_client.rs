@@ -47,7 +47,9 @@ impl Session {
         }
         match Envelope::parse(text) {
             Ok(envelope) if envelope.kind() != Kind::Unknown => {
-                self.client_message(&Message::new(line, text, envelope), to.clone(), &None);
+                let params = Params::parse(envelope.params);
+                let message = Message::new(line, text, envelope);
+                self.client_message(&message, &params, to.clone(), &None);
             }
             // It may be half a call with its arguments, so its text is not for everybody (§10).
             _ => {
@@ -58,20 +60,25 @@ impl Session {
     }
 
     /// One message of the client, alone or out of a batch; `headers` go with it over HTTP.
-    pub fn client_message(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
+    pub fn client_message(
+        self: &Arc<Self>,
+        message: &Message,
+        params: &Params,
+        reply: Reply,
+        headers: &Headers,
+    ) {
         message.trace("client");
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Request, Some(raw)) => match Id::parse(raw) {
                 Some(key) => {
                     let asker = Asker::new(key, raw, reply, headers.clone());
-                    let params = Params::parse(message.envelope.params);
-                    self.client_request(message, &params, asker);
+                    self.client_request(message, params, asker);
                 }
                 // An id that can't be an id: the server's to judge, and never deferred.
                 None => self.upstream.send_if_up(message.line, headers),
             },
             (Kind::Response, Some(raw)) => self.client_response(message, raw, headers),
-            _ => self.client_notification(message, headers),
+            _ => self.client_notification(message, params, headers),
         }
     }
 
@@ -150,10 +157,15 @@ impl Session {
         }
     }
 
-    fn client_notification(self: &Arc<Self>, message: &Message, headers: &Headers) {
+    fn client_notification(
+        self: &Arc<Self>,
+        message: &Message,
+        params: &Params,
+        headers: &Headers,
+    ) {
         let method = Method::of(&message.envelope);
         match method {
-            Some(Method::Cancelled) => return self.cancelled(message, headers),
+            Some(Method::Cancelled) => return self.cancelled(message, params, headers),
             Some(Method::Initialized) => {
                 self.state().settings.note(method, message.line, &message.envelope);
             }

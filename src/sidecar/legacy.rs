@@ -47,7 +47,7 @@ impl Sidecar {
         let forwarded = self.forwarded(headers, false);
         if kind != Kind::Request {
             let nowhere: Reply = legacy.streams.standing().clone();
-            legacy.session.client_message(message, nowhere, &forwarded);
+            legacy.session.client_message(message, params, nowhere, &forwarded);
             return empty(StatusCode::ACCEPTED).into();
         }
         let Some(key) = Id::parse(message.id()) else { return bad_id().into() };
@@ -124,13 +124,14 @@ impl Sidecar {
         if elements.is_empty() {
             return refused(INVALID_REQUEST, "the array is empty");
         }
+        let elements: Vec<_> =
+            elements.into_iter().map(|text| (text, Envelope::parse(text).ok())).collect();
         let keys: SmallVec<[Id; 1]> =
-            elements.iter().filter_map(|text| Envelope::parse(text).ok()?.request_id()).collect();
+            elements.iter().filter_map(|(_, envelope)| envelope.as_ref()?.request_id()).collect();
         let exchange = legacy.streams.open(keys, takes.stream);
         let reading = exchange.read();
         let forwarded = self.forwarded(headers, false);
-        let to: Reply = exchange;
-        legacy.session.client_batch(body, text, &to, &forwarded);
+        legacy.session.batch_elements(body, elements, exchange, &forwarded);
         Asked::Waits(reading)
     }
 
