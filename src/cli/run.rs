@@ -8,8 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::downstream::reply::Reply;
-use crate::downstream::stdio::{StdioClient, stdin, stdout};
+use crate::downstream::{Reply, StdioClient, stdin, stdout};
 use crate::jobs::caller::Caller;
 use crate::relay::session::{Session, Shared};
 use crate::rpc::lines::each_line;

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::config::Config;
-use crate::downstream::http::listener::listen;
+use crate::downstream::http::listen;
 use crate::relay::session::Shared;
 use crate::sidecar::endpoint::{PATH, Sidecar};
 use crate::sidecar::principal::Principals;

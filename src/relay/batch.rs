@@ -9,8 +9,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::config::Budget;
-use crate::downstream::batch::Batch;
-use crate::downstream::reply::{Answer, Reply};
+use crate::downstream::{Answer, Batch, Reply};
 use crate::rpc::message::{Envelope, Kind};
 use crate::rpc::object::elements;
 use crate::upstream::{From, Headers};

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use uuid::Uuid;
 
-use crate::downstream::batch::Batch;
+use crate::downstream::Batch;
 use crate::jobs::handle::seconds;
 use crate::rpc::id::Id;
 

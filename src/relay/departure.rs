@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::config::OnClientCancel;
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
 use crate::jobs::job::{Job, Outcome};
 use crate::rpc::id::Id;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use bytes::Bytes;
 use tracing::{debug, warn};
 
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::rpc::id::Id;

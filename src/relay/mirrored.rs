@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use crate::downstream::channel::ParamHeaders;
+use crate::downstream::ParamHeaders;
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 

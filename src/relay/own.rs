@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 
-use crate::downstream::reply;
+use crate::downstream;
 use crate::jobs::handle::{Answer, OwnTool, View, error_result, progress_message};
 use crate::jobs::job::Job;
 use crate::jobs::tools::{self, GetArguments};
@@ -202,7 +202,10 @@ impl Session {
             // The one error that is replayed (§5.1).
             Answer::Error(error) => {
                 let line = raw_error_line(&asker.id, &error);
-                self.send_answer(asker, &reply::Answer::error(&line, URL_ELICITATION_REQUIRED));
+                self.send_answer(
+                    asker,
+                    &downstream::Answer::error(&line, URL_ELICITATION_REQUIRED),
+                );
             }
         }
         if got.to_the_end && asker.reply.is_open() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
 use crate::jobs::job::Job;
 use crate::rpc::id::Id;
 use crate::rpc::splice::Edits;

@@ -17,8 +17,7 @@ use tracing::debug;
 use uuid::Uuid;
 
 use crate::config::{Config, ToolPolicy};
-use crate::downstream::channel::Channel;
-use crate::downstream::reply::{Answer, Reply};
+use crate::downstream::{Answer, Channel, Reply};
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::job::Outcome;

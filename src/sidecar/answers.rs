@@ -6,7 +6,7 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 
-use crate::downstream::http::body::Body;
+use crate::downstream::http::Body;
 use crate::mcp::error_code::REFUSED;
 use crate::rpc::string::quoted;
 

@@ -9,9 +9,9 @@ use hyper::body::Incoming;
 use tracing::debug;
 
 use crate::config::Config;
-use crate::downstream::http::body::Body;
-use crate::downstream::http::guard::{self, Refusal};
-use crate::downstream::http::listener::Endpoint;
+use crate::downstream::http::Body;
+use crate::downstream::http::Endpoint;
+use crate::downstream::http::{Refusal, check_names, check_token};
 use crate::upstream::server::Server;
 
 use crate::mcp::error_code::REFUSED;
@@ -42,7 +42,7 @@ impl Endpoint for Sidecar {
             "/readyz" => return self.readiness().await,
             _ => {}
         }
-        if let Err(refusal) = guard::check_names(&self.config.server, request.headers()) {
+        if let Err(refusal) = check_names(&self.config.server, request.headers()) {
             return refused(refusal);
         }
         let origin = request.headers().get(header::ORIGIN).cloned();
@@ -61,7 +61,7 @@ impl Sidecar {
         if path == PATH && request.method() == Method::OPTIONS {
             return preflight();
         }
-        if let Err(refusal) = guard::check_token(&self.config.server, request.headers()) {
+        if let Err(refusal) = check_token(&self.config.server, request.headers()) {
             return refused(refusal);
         }
         match path {

@@ -7,10 +7,10 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use smallvec::SmallVec;
 
-use crate::downstream::http::body::Body;
-use crate::downstream::http::event_stream::EventStream;
-use crate::downstream::http::exchange::Exchange;
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
+use crate::downstream::http::Body;
+use crate::downstream::http::SseBody;
+use crate::downstream::http::{HttpResponder, ResponseReader};
 use crate::mcp::error_code::{INVALID_REQUEST, NO_SESSION, PARSE_ERROR, REFUSED};
 use crate::mcp::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::mcp::method::Method;
@@ -46,16 +46,16 @@ impl Sidecar {
         };
         let forwarded = self.forwarded(headers, false);
         if kind != Kind::Request {
-            let nowhere: Reply = legacy.streams.standing().clone();
+            let nowhere: Reply = legacy.streams.get_stream().clone();
             legacy.session.client_message(message, params, nowhere, &forwarded);
             return empty(StatusCode::ACCEPTED).into();
         }
         let Some(key) = Id::parse(message.id()) else { return bad_id().into() };
-        let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
-        let reading = exchange.read();
-        let asker = Asker::new(key, message.id(), exchange, forwarded);
+        let responder = legacy.streams.open([key.clone()].into(), takes.stream);
+        let reader = ResponseReader::new(&responder);
+        let asker = Asker::new(key, message.id(), responder, forwarded);
         legacy.session.client_request(message, params, asker);
-        Asked::Waits(reading)
+        Asked::Waits(reader)
     }
 
     /// Begins a session. A stale session id that comes with it says nothing.
@@ -72,13 +72,13 @@ impl Sidecar {
             Ok(legacy) => legacy,
             Err(problem) => return no_session(&problem, id).into(),
         };
-        let exchange = legacy.streams.open([key.clone()].into(), takes.stream);
-        let reading = exchange.read();
+        let responder = legacy.streams.open([key.clone()].into(), takes.stream);
+        let reader = ResponseReader::new(&responder);
         let forwarded = self.forwarded(headers, false);
-        let asker = Asker::new(key, id, exchange, forwarded);
+        let asker = Asker::new(key, id, responder, forwarded);
         let begun = Begun { sessions: self.sessions.clone(), legacy: Some(legacy.clone()) };
         legacy.session.client_request(message, params, asker);
-        Asked::Begins(reading, begun)
+        Asked::Begins(reader, begun)
     }
 
     /// The caller's session that the headers name.
@@ -128,11 +128,11 @@ impl Sidecar {
             elements.into_iter().map(|text| (text, Envelope::parse(text).ok())).collect();
         let keys: SmallVec<[Id; 1]> =
             elements.iter().filter_map(|(_, envelope)| envelope.as_ref()?.request_id()).collect();
-        let exchange = legacy.streams.open(keys, takes.stream);
-        let reading = exchange.read();
+        let responder = legacy.streams.open(keys, takes.stream);
+        let reader = ResponseReader::new(&responder);
         let forwarded = self.forwarded(headers, false);
-        legacy.session.batch_elements(body, elements, exchange, &forwarded);
-        Asked::Waits(reading)
+        legacy.session.batch_elements(body, elements, responder, &forwarded);
+        Asked::Waits(reader)
     }
 
     /// The standing stream, or one that broke and is resumed.
@@ -150,7 +150,7 @@ impl Sidecar {
             Err(refusal) => return *refusal,
         };
         match headers.get(LAST_EVENT_ID) {
-            None => stream(legacy.streams.stand(), Vec::new()),
+            None => stream(legacy.streams.open_get_stream(), Vec::new()),
             Some(event) => resume(&legacy, event),
         }
     }
@@ -197,22 +197,22 @@ impl Drop for Begun {
 }
 
 fn resume(legacy: &Legacy, event: &HeaderValue) -> Response<Body> {
-    let Some((exchange, number)) = event.to_str().ok().and_then(|id| legacy.streams.find(id))
+    let Some((responder, number)) = event.to_str().ok().and_then(|id| legacy.streams.reopen(id))
     else {
         let message = "no stream of this session has an event of this id";
         return error(StatusCode::NOT_FOUND, None, REFUSED, message);
     };
-    let missed = exchange.sent_after(number);
-    let response = stream(&exchange, missed);
-    if !exchange.has_ended() {
-        let key = exchange.terms.keys.first().cloned();
-        key.iter().for_each(|key| legacy.session.came_back(key, exchange.clone()));
+    let missed = responder.sent_after(number);
+    let response = stream(&responder, missed);
+    if !responder.has_ended() {
+        let key = responder.request.keys.first().cloned();
+        key.iter().for_each(|key| legacy.session.came_back(key, responder.clone()));
     }
     response
 }
 
-fn stream(exchange: &Arc<Exchange>, missed: Vec<(String, Bytes)>) -> Response<Body> {
-    let mut stream = EventStream::new(exchange.read(), true);
+fn stream(responder: &Arc<HttpResponder>, missed: Vec<(String, Bytes)>) -> Response<Body> {
+    let mut stream = SseBody::new(ResponseReader::new(&responder), true);
     stream.replay(missed);
     events(Body::Events(Box::new(stream)))
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
-use crate::downstream::http::body::Body;
-use crate::downstream::http::exchange::QueuedAnswer;
+use crate::downstream::http::Body;
+use crate::downstream::http::{QueuedAnswer, ResponseReader};
 use crate::mcp::error_code::{
     self, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_VERSION,
 };
@@ -90,11 +90,11 @@ impl Sidecar {
             Ok(shared) => shared,
             Err(problem) => return no_session(&problem, id).into(),
         };
-        let (key, exchange) = shared.open(takes.stream, params.wants_logs());
-        let reading = exchange.read();
-        let asker = Asker::new(key, id, exchange, self.forwarded(headers, true));
+        let (key, responder) = shared.open(takes.stream, params.wants_logs());
+        let reader = ResponseReader::new(&responder);
+        let asker = Asker::new(key, id, responder, self.forwarded(headers, true));
         shared.session.client_request(message, params, asker);
-        Asked::Waits(reading)
+        Asked::Waits(reader)
     }
 
     /// A server behind HTTP judges versions itself. A child may have been told one long ago, and

@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::downstream::http::body::Body;
-use crate::downstream::http::event_stream::EventStream;
-use crate::downstream::http::exchange::{Event, QueuedAnswer, Reading};
+use crate::downstream::http::Body;
+use crate::downstream::http::SseBody;
+use crate::downstream::http::{QueuedAnswer, ResponseEvent, ResponseReader};
 use crate::mcp::error_code::{INVALID_REQUEST, PARSE_ERROR, REFUSED};
 use crate::mcp::header::PARAM_PREFIX;
 use crate::mcp::params::Params;
@@ -58,9 +58,9 @@ pub enum Asked {
     /// it needs no answer of the server's
     Answered(Box<Response<Body>>),
     /// its answer comes here
-    Waits(Reading),
+    Waits(ResponseReader),
     /// so does the greeting that makes a session of it
-    Begins(Reading, Begun),
+    Begins(ResponseReader, Begun),
 }
 
 impl From<Response<Body>> for Asked {
@@ -88,14 +88,14 @@ impl Sidecar {
         let asked = with_text(&body, |body, text| self.dispatch(&parts.headers, takes, body, text));
         // A call may wait for long: it must hold neither its headers nor the buffer of its body.
         drop((parts, body, self));
-        let (mut reading, begun) = match asked {
+        let (mut reader, begun) = match asked {
             Asked::Answered(response) => return *response,
-            Asked::Waits(reading) => (reading, None),
-            Asked::Begins(reading, begun) => (reading, Some(begun)),
+            Asked::Waits(reader) => (reader, None),
+            Asked::Begins(reader, begun) => (reader, Some(begun)),
         };
-        let first = first(&mut reading, takes).await;
+        let first = first(&mut reader, takes).await;
         let refused = first.is_refusal();
-        let response = respond(first, reading);
+        let response = respond(first, reader);
         match begun {
             Some(begun) => begun.greeted(response, refused),
             None => response,
@@ -170,41 +170,39 @@ impl First {
 
 /// Waits until there is something to send back, or a silence to break: nothing is committed before.
 /// An answer that comes first leaves as it is, anything else on a stream that ends with the answer.
-async fn first(reading: &mut Reading, takes: Takes) -> First {
+async fn first(reader: &mut ResponseReader, takes: Takes) -> First {
     let silent = match takes.stream {
-        true => timeout(SILENCE, reading.ready()).await.is_err(),
+        true => timeout(SILENCE, reader.first_event()).await.is_err(),
         false => {
-            reading.ready().await;
+            reader.first_event().await;
             false
         }
     };
-    if reading.streams(takes.json) {
+    if reader.needs_event_stream(takes.json) {
         return First::Stream { silent };
     }
-    match reading.take_last() {
-        Some(Event::Answer(answer)) => First::Answer(answer),
-        Some(Event::Refusal(refusal)) => First::Refusal(refusal),
+    match reader.take_last() {
+        Some(ResponseEvent::Answer(answer)) => First::Answer(answer),
+        Some(ResponseEvent::Refusal(refusal)) => First::Refusal(refusal),
         _ => First::Nothing,
     }
 }
 
-fn respond(first: First, mut reading: Reading) -> Response<Body> {
+fn respond(first: First, mut reader: ResponseReader) -> Response<Body> {
     match first {
-        First::Stream { silent } => {
-            events(Body::Events(Box::new(EventStream::new(reading, silent))))
-        }
+        First::Stream { silent } => events(Body::Events(Box::new(SseBody::new(reader, silent)))),
         First::Answer(answer) => {
-            let modern = reading.exchange().terms.modern;
+            let modern = reader.responder().request.errors_have_status;
             let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
             let status = answer.status.unwrap_or_else(own);
-            json(status, Body::Answer(answer.line, reading))
+            json(status, Body::Answer(answer.line, reader))
         }
         First::Refusal(refusal) => {
-            reading.done();
+            reader.mark_delivered();
             passed_on(*refusal)
         }
         First::Nothing => {
-            reading.done();
+            reader.mark_delivered();
             empty(StatusCode::ACCEPTED)
         }
     }

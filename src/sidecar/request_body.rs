@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::downstream::http::body::Body;
+use crate::downstream::http::Body;
 
 use crate::mcp::error_code::REFUSED;
 

@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
-use crate::downstream::channel::Channel;
-use crate::downstream::http::exchange::{Exchange, Terms, Watch};
-use crate::downstream::http::no_channel::NoChannel;
-use crate::downstream::http::streams::Streams;
+use crate::downstream::Channel;
+use crate::downstream::http::ClientStreams;
+use crate::downstream::http::NoChannel;
+use crate::downstream::http::{HttpResponder, RequestInfo, ResponseObserver};
 use crate::jobs::caller::Caller;
 use crate::relay::session::{Session, Shared};
 use crate::rpc::id::Id;
@@ -35,7 +35,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 pub struct Legacy {
     pub id: String,
     pub session: Arc<Session>,
-    pub streams: Arc<Streams>,
+    pub streams: Arc<ClientStreams>,
     principal: Principal,
     life: Life,
 }
@@ -70,21 +70,21 @@ impl Life {
     }
 }
 
-impl Watch for Legacy {
-    fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
+impl ResponseObserver for Legacy {
+    fn response_closed(&self, responder: &Arc<HttpResponder>, delivered: bool) {
         self.life.touch();
-        self.streams.over(exchange);
-        for key in &exchange.terms.keys {
+        self.streams.close(responder);
+        for key in &responder.request.keys {
             if delivered { self.session.took(key) } else { self.session.left(key, false) }
         }
     }
 }
 
-impl Watch for Modern {
-    fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
+impl ResponseObserver for Modern {
+    fn response_closed(&self, responder: &Arc<HttpResponder>, delivered: bool) {
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.life.touch();
-        for key in &exchange.terms.keys {
+        for key in &responder.request.keys {
             if delivered { self.session.took(key) } else { self.session.left(key, true) }
         }
     }
@@ -92,13 +92,23 @@ impl Watch for Modern {
 
 impl Modern {
     /// A request came in. Several clients use the same ids, so it gets a name of its own.
-    pub fn open(self: &Arc<Self>, takes_stream: bool, wants_logs: bool) -> (Id, Arc<Exchange>) {
+    pub fn open(
+        self: &Arc<Self>,
+        takes_stream: bool,
+        wants_logs: bool,
+    ) -> (Id, Arc<HttpResponder>) {
         self.open.fetch_add(1, Ordering::Relaxed);
         let key = Id::Number(self.keys.fetch_add(1, Ordering::Relaxed) + 1);
         let keys = [key.clone()].into();
-        let terms = Terms { keys, modern: true, takes_stream, wants_logs, stream: None };
-        let watch: Weak<dyn Watch> = Arc::downgrade(self) as _;
-        (key, Exchange::new(terms, watch))
+        let request = RequestInfo {
+            keys,
+            errors_have_status: true,
+            accepts_events: takes_stream,
+            wants_logs,
+            stream_number: None,
+        };
+        let observer: Weak<dyn ResponseObserver> = Arc::downgrade(self) as _;
+        (key, HttpResponder::new(request, observer))
     }
 }
 
@@ -149,7 +159,7 @@ impl Sessions {
         let id = Uuid::new_v4().to_string();
         let caller = principal.as_deref().map_or_else(|| Caller::of_session(&id), Caller::known);
         let legacy = Arc::new_cyclic(|me: &Weak<Legacy>| {
-            let streams = Streams::new(self.guess, me.clone());
+            let streams = ClientStreams::new(self.guess, me.clone());
             let session = self.session(streams.clone(), caller);
             Legacy { id: id.clone(), session, streams, principal, life: Life::new() }
         });
