@@ -36,7 +36,7 @@ impl Session {
     /// Whether the server refuses a call for headers that we made: what is known of its tools is out
     /// of date.
     pub(super) fn missed_headers(&self, call: &Call, message: &Message) -> bool {
-        message.envelope.error_code() == Some(HEADER_MISMATCH.into())
+        message.envelope.error_code() == Some(HEADER_MISMATCH)
             && call.client.is_modern()
             && self.makes_param_headers()
     }
