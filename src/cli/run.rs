@@ -8,9 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::downstream::channel::Channel;
-use crate::downstream::reply::Reply;
-use crate::downstream::stdio::{stdin, stdout};
+use crate::downstream::{Reply, StdioClient, stdin, stdout};
 use crate::jobs::caller::Caller;
 use crate::relay::{Session, Shared};
 use crate::rpc::lines::each_line;
@@ -45,9 +43,9 @@ pub async fn run(context: Context) -> u8 {
     let registry = shared.registry.clone();
     let client = Arc::new(Outbox::default());
     let make = |events| Supervisor::new(server, config.max_message, events);
-    let channel = Channel::Line(client.clone());
+    let channel = StdioClient::new(client.clone());
     // Over stdio the caller is the user who runs us (§10).
-    let session = Session::new(&shared, channel, Caller::local(), true, make);
+    let session = Session::new(&shared, channel.clone(), Caller::local(), true, make);
     if let Err(error) = session.start() {
         session.fail(&error.to_string());
     }
@@ -59,7 +57,7 @@ pub async fn run(context: Context) -> u8 {
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
     // A task of its own: here, each message would wake all that is waited for below.
-    let mut reader = tokio::spawn(read_client(session.clone(), client.clone(), config.max_message));
+    let mut reader = tokio::spawn(read_client(session.clone(), channel, config.max_message));
 
     let mut signal = pin!(shutdown_signal());
     let cause = tokio::select! {
@@ -98,8 +96,7 @@ pub async fn run(context: Context) -> u8 {
 
 /// Hands the client's lines to the session. While there is no room on the way to the server, the
 /// client is not read, as it would be without us.
-async fn read_client(session: Arc<Session>, client: Arc<Outbox>, max_message: usize) {
-    let to = Reply::Line(client);
+async fn read_client(session: Arc<Session>, to: Reply, max_message: usize) {
     each_line(stdin(), max_message, |line| session.from_client(&line, &to), || session.room())
         .await;
 }

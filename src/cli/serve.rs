@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -13,11 +12,9 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::config::Config;
-use crate::downstream::http::listener::listen;
+use crate::downstream::http::listen;
 use crate::relay::Shared;
-use crate::sidecar::endpoint::{PATH, Sidecar};
-use crate::sidecar::principal::Principals;
-use crate::sidecar::sessions::Sessions;
+use crate::sidecar::{PATH, Principals, Sessions, Sidecar};
 
 use super::run::shutdown_signal;
 use super::{Context, USAGE};
@@ -50,13 +47,7 @@ pub async fn serve(context: Context) -> u8 {
     let registry = shared.registry.clone();
     let sessions = Sessions::new(shared, server.clone(), config.remote().is_none());
     let principals = Principals::new(&config.server);
-    let sidecar = Sidecar {
-        config: config.clone(),
-        sessions: sessions.clone(),
-        principals,
-        server,
-        held: AtomicUsize::default(),
-    };
+    let sidecar = Sidecar::new(config.clone(), sessions.clone(), principals, server);
 
     // Whoever reads that we listen may end us.
     let ended_by_signal = shutdown_signal();

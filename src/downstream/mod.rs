@@ -1,6 +1,14 @@
 //! The client's side: where messages come from, and where answers go.
+//!
+//! A transport implements [`reply::Responder`], and [`Channel`] once for each kind of client that it has.
 
-pub mod channel;
+mod batch;
+mod channel;
 pub mod http;
-pub mod reply;
-pub mod stdio;
+mod reply;
+mod stdio;
+
+pub use batch::Batch;
+pub use channel::{Channel, ParamHeaders};
+pub use reply::{Answer, Reply};
+pub use stdio::{StdioClient, stdin, stdout};

@@ -1,140 +1,99 @@
-//! Where an answer goes: to the client's stream, into an HTTP response, or into the array of a
-//! batch.
+//! Where an answer goes.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Response, StatusCode};
 
-use crate::rpc::outbox::Outbox;
+use crate::rpc::message::Message;
 
-use super::http::exchange::Exchange;
+/// Where the answer to a request goes, shared by all who may have something to send there.
+pub type Reply = Arc<dyn Responder>;
 
-/// The way of one answer.
-#[derive(Clone)]
-pub enum Reply {
-    /// a line of its own
-    Line(Arc<Outbox>),
-    /// the response to a POST
-    Http(Arc<Exchange>),
-    /// one element of the answer to a batch
-    Batch(Arc<Batch>),
-}
-
-impl Reply {
-    /// Sends the answer, with the HTTP status that the server gave it, if any. `false`: the client
-    /// is gone.
-    pub fn send(&self, message: &Bytes, status: Option<StatusCode>) -> bool {
-        match self {
-            Reply::Line(outbox) => outbox.push(message),
-            Reply::Http(exchange) => exchange.answer(message, status),
-            Reply::Batch(batch) => batch.add(message),
-        }
-    }
+/// The way back to whoever sent a request, as the transport offers it. The methods with a body are
+/// for what not every transport can do.
+pub trait Responder: fmt::Debug + Send + Sync {
+    /// Sends the answer. `false`: the client is gone.
+    fn send(&self, answer: &Answer) -> bool;
 
     /// Sends what belongs to the request and comes before its answer: progress, a log line, a
     /// question. `false`: it can't go this way.
-    pub fn push(&self, message: &Bytes) -> bool {
-        match self {
-            Reply::Line(outbox) => outbox.push(message),
-            Reply::Http(exchange) => exchange.push(message),
-            Reply::Batch(batch) => batch.to.push(message),
-        }
-    }
+    fn push(&self, message: &Bytes) -> bool;
 
     /// Whether an answer would still reach the client.
-    pub fn is_open(&self) -> bool {
-        match self {
-            Reply::Line(outbox) => outbox.is_open(),
-            Reply::Http(exchange) => exchange.is_open(),
-            Reply::Batch(batch) => batch.to.is_open(),
-        }
+    fn is_open(&self) -> bool;
+
+    /// The request ends without an answer.
+    fn finish(&self) {}
+
+    /// The server may close its stream before the answer, and wants to be asked for the rest after
+    /// `retry` (2025-11-25): the client is told the same.
+    fn prime(&self, _retry: Option<Duration>) {}
+
+    /// The server has closed its stream: the client's is closed too, if it knows where to ask for
+    /// the rest.
+    fn pause(&self) {}
+
+    /// Hands on what the server answered in place of a message. `false`: it can't go this way.
+    fn refuse(&self, _response: Response<Bytes>) -> bool {
+        false
     }
 
-    /// The HTTP response that the answer goes into, unless it is a part of a batch.
-    pub fn exchange(&self) -> Option<&Arc<Exchange>> {
-        match self {
-            Reply::Http(exchange) => Some(exchange),
-            _ => None,
-        }
+    /// Whether an answer of this length leaves bit by bit, and is delivered only when the client has
+    /// taken all of it.
+    fn is_delivered_later(&self, _length: usize) -> bool {
+        false
     }
-}
 
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Reply::Line(_) => "Line",
-            Reply::Http(_) => "Http",
-            Reply::Batch(_) => "Batch",
-        })
+    /// Whether the request has a stream of its own, which is cut if it does not end with an answer.
+    fn has_own_stream(&self) -> bool {
+        false
     }
-}
 
-/// The answers to one array of requests. They leave as one array when the last request that had
-/// to be answered is done with, that is when the last [`Reply`] to it is dropped; or earlier, with
-/// [`Batch::flush`], after which the rest leaves in arrays of its own.
-pub struct Batch {
-    answers: Mutex<Answers>,
-    to: Reply,
-}
-
-#[derive(Default)]
-struct Answers {
-    gathered: Vec<Bytes>,
-    late: bool,
-}
-
-impl Answers {
-    fn take(&mut self) -> Option<Bytes> {
-        let answers = std::mem::take(&mut self.gathered);
-        let array = || [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat();
-        (!answers.is_empty()).then(|| array().into())
+    /// Whether the request asked for log messages (2026-07-28).
+    fn wants_logs(&self) -> bool {
+        false
     }
 }
 
-impl Batch {
-    pub fn new(to: Reply) -> Arc<Self> {
-        Arc::new(Batch { answers: Mutex::default(), to })
-    }
-
-    fn answers(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().expect("no panic while the answers are held")
-    }
-
-    fn add(&self, message: &Bytes) -> bool {
-        let mut answers = self.answers();
-        answers.gathered.push(message.clone());
-        if answers.late
-            && let Some(array) = answers.take()
-        {
-            self.to.push(&array);
-        }
-        self.to.is_open()
-    }
-
-    /// Sends what is there; what comes later leaves at once.
-    pub fn flush(&self) {
-        let mut answers = self.answers();
-        if let Some(array) = answers.take() {
-            // A client that takes no stream gets one array, when all is there.
-            answers.late = self.to.push(&array);
-            if !answers.late {
-                answers.gathered.push(array.slice(1..array.len() - 1));
-            }
-        } else {
-            answers.late = true;
-        }
-    }
+/// An answer on its way to the client.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer<'a> {
+    /// the message
+    pub line: &'a Bytes,
+    /// the HTTP status that the server gave it, where that is not 200
+    pub status: Option<StatusCode>,
+    /// whether the message has a `result`
+    pub has_result: bool,
+    /// the code of its error
+    pub error_code: Option<i32>,
 }
 
-impl Drop for Batch {
-    fn drop(&mut self) {
-        let rest = self.answers().take();
-        match (&self.to, rest) {
-            (Reply::Http(exchange), None) => exchange.finish(),
-            (to, Some(array)) => drop(to.send(&array, None)),
-            (_, None) => {}
+impl<'a> Answer<'a> {
+    /// A result of our own.
+    pub fn result(line: &'a Bytes) -> Self {
+        Answer { line, status: None, has_result: true, error_code: None }
+    }
+
+    /// An error of our own, with its code.
+    pub fn error(line: &'a Bytes, code: i32) -> Self {
+        Answer { line, status: None, has_result: false, error_code: Some(code) }
+    }
+
+    /// The answers to a batch, as one array.
+    pub fn array(line: &'a Bytes) -> Self {
+        Answer { line, status: None, has_result: false, error_code: None }
+    }
+
+    /// The server's answer `message`, which leaves as `line`.
+    pub fn of(message: &Message, line: &'a Bytes) -> Self {
+        Answer {
+            line,
+            status: message.status,
+            has_result: message.envelope.result.is_some(),
+            error_code: message.envelope.error_code(),
         }
     }
 }

@@ -1,10 +1,20 @@
-//! Our own stdin and stdout as streams on the reactor.
+//! A client over stdio: the two streams, and what leaves by them.
 //!
-//! tokio's own `stdin()` and `stdout()` go through a blocking thread, which costs a small call
-//! three times the rest of its path. Pipes and sockets (Node hands its children
-//! sockets) are registered as what they are; files and terminals take the slow way.
+//! Our own stdin and stdout are streams on the reactor. tokio's own `stdin()` and `stdout()` go
+//! through a blocking thread, which costs a small call three times the rest of its path. Pipes and
+//! sockets (Node hands its children sockets) are registered as what they are; files and terminals
+//! take the slow way.
 
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::rpc::outbox::{Outbox, Room};
+
+use super::channel::{Channel, ParamHeaders};
+use super::reply::{Answer, Responder};
 
 /// A readable stream.
 pub type Source = Box<dyn AsyncRead + Send + Unpin>;
@@ -27,6 +37,73 @@ pub fn stdout() -> Sink {
         return sink;
     }
     Box::new(tokio::io::stdout())
+}
+
+/// The client at the other end of our stdout. All that it gets is a line there.
+pub struct StdioClient {
+    outbox: Arc<Outbox>,
+}
+
+impl StdioClient {
+    /// A client whose lines leave through `outbox`.
+    pub fn new(outbox: Arc<Outbox>) -> Arc<Self> {
+        Arc::new(StdioClient { outbox })
+    }
+}
+
+impl Channel for StdioClient {
+    fn notify(&self, message: &Bytes) -> bool {
+        self.outbox.push(message)
+    }
+
+    fn ask(&self, message: &Bytes) -> bool {
+        self.outbox.push(message)
+    }
+
+    fn has_room(&self) -> bool {
+        self.outbox.has_room()
+    }
+
+    fn room(&self) -> Option<Room> {
+        if self.outbox.has_room() {
+            return None;
+        }
+        let outbox = self.outbox.clone();
+        Some(Box::pin(async move { outbox.room().await }))
+    }
+
+    fn answers_room(&self) -> Room {
+        let outbox = self.outbox.clone();
+        Box::pin(async move { outbox.answers_room().await })
+    }
+
+    fn shows_details(&self) -> bool {
+        true
+    }
+
+    fn param_headers(&self) -> ParamHeaders {
+        ParamHeaders::MadeByProxy
+    }
+}
+
+impl Responder for StdioClient {
+    fn send(&self, answer: &Answer) -> bool {
+        self.outbox.push(answer.line)
+    }
+
+    fn push(&self, message: &Bytes) -> bool {
+        self.outbox.push(message)
+    }
+
+    fn is_open(&self) -> bool {
+        self.outbox.is_open()
+    }
+}
+
+impl fmt::Debug for StdioClient {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("StdioClient")
+    }
 }
 
 #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
 use crate::rpc::id::Id;
 use crate::upstream::Headers;
 

@@ -10,19 +10,17 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
 use tokio::sync::Notify;
 use tracing::debug;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::downstream::channel::Channel;
-use crate::downstream::http::exchange::Exchange;
+use crate::downstream::{Answer, Channel, Reply};
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::registry::Registry;
-use crate::jobs::store::{self, Answer};
-use crate::mcp::compose::cancelled_line;
+use crate::jobs::store::{self, Answer as StoreAnswer};
+use crate::mcp::compose::{cancelled_line, error_line};
 use crate::mcp::params::Params;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
@@ -45,7 +43,7 @@ pub struct Session {
     pub(super) registry: Arc<Registry>,
     pub(super) upstream: Arc<Supervisor>,
     /// the way to the client
-    pub(super) client: Channel,
+    pub(super) client: Arc<dyn Channel>,
     pub(super) caller: Caller,
     pub(super) time_outs: Arc<TimeOuts>,
     /// the lines of tools with `max_concurrent`
@@ -89,7 +87,7 @@ impl Session {
     /// its events. Nothing is started.
     pub fn new(
         shared: &Shared,
-        client: Channel,
+        client: Arc<dyn Channel>,
         caller: Caller,
         ends_with_server: bool,
         upstream: impl FnOnce(Weak<dyn ServerObserver>) -> Arc<Supervisor>,
@@ -144,7 +142,7 @@ impl Session {
     pub(super) fn once_stored(
         &self,
         state: &mut State,
-        stored: Answer<()>,
+        stored: StoreAnswer<()>,
         then: impl FnOnce(&Arc<Session>) + Send + 'static,
     ) {
         let Some(me) = self.me.upgrade() else { return };
@@ -168,10 +166,7 @@ impl Session {
 
     /// What the client may read of a cause: over HTTP it may be anybody.
     pub(super) fn shown<'a>(&self, cause: &'a str) -> &'a str {
-        match self.client {
-            Channel::Line(_) => cause,
-            _ => without_details(cause),
-        }
+        if self.client.shows_details() { cause } else { without_details(cause) }
     }
 
     /// A request that could not be sent is answered with the cause.
@@ -185,21 +180,28 @@ impl Session {
     pub(super) fn pass_answer(&self, requester: Option<&Requester>, message: &Message) {
         let Some(requester) = requester else { return };
         if message.id() == &*requester.id {
-            self.answer_with(requester, message.line, message.status);
+            self.send_answer(requester, &Answer::of(message, message.line));
         } else {
             let line = with_id(message.text, message.id(), &requester.id).into();
-            self.answer_with(requester, &line, message.status);
+            self.send_answer(requester, &Answer::of(message, &line));
         }
     }
 
-    /// Sends an answer of ours to whoever asked.
+    /// Sends a result of ours to whoever asked.
     pub(super) fn answer(&self, requester: &Requester, line: &Bytes) {
-        self.answer_with(requester, line, None);
+        self.send_answer(requester, &Answer::result(line));
     }
 
-    fn answer_with(&self, requester: &Requester, line: &Bytes, status: Option<StatusCode>) {
-        debug!(to = "client", id = &*requester.id, bytes = line.len());
-        requester.reply.send(line, status);
+    /// Sends an error of ours to whoever asked.
+    pub(super) fn answer_error(&self, requester: &Requester, code: i32, message: &str) {
+        let line = error_line(&requester.id, code, message);
+        self.send_answer(requester, &Answer::error(&line, code));
+    }
+
+    /// Sends an answer to whoever asked.
+    pub(super) fn send_answer(&self, requester: &Requester, answer: &Answer) {
+        debug!(to = "client", id = &*requester.id, bytes = answer.line.len());
+        requester.reply.send(answer);
         self.note_answered();
     }
 
@@ -235,7 +237,7 @@ impl Session {
         if message.id() != &*requester.id {
             edits.replace(message.text, message.id(), &*requester.id);
         }
-        self.answer_with(requester, &message.edited(edits), message.status);
+        self.send_answer(requester, &Answer::of(message, &message.edited(edits)));
     }
 
     /// What a call is known by if an equal one comes (§7); `None` where it may not be joined.
@@ -267,14 +269,14 @@ impl ServerObserver for Session {
     }
 
     fn primed(&self, request: &Id, retry: Option<Duration>) {
-        if let Some(exchange) = self.exchange_of(request) {
-            exchange.prime(retry);
+        if let Some(reply) = self.reply_of(request) {
+            reply.prime(retry);
         }
     }
 
     fn paused(&self, request: &Id) {
-        if let Some(exchange) = self.exchange_of(request) {
-            exchange.pause();
+        if let Some(reply) = self.reply_of(request) {
+            reply.pause();
         }
     }
 
@@ -284,10 +286,10 @@ impl ServerObserver for Session {
 }
 
 impl Session {
-    /// The HTTP response that a request's answer goes into.
-    fn exchange_of(&self, request: &Id) -> Option<Arc<Exchange>> {
+    /// Where the answer to a request goes.
+    fn reply_of(&self, request: &Id) -> Option<Reply> {
         let state = self.state();
-        state.calls.pending.get(request)?.requester.as_ref()?.reply.exchange().cloned()
+        Some(state.calls.pending.get(request)?.requester.as_ref()?.reply.clone())
     }
 }
 

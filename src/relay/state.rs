@@ -7,7 +7,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::downstream::reply::Batch;
+use crate::downstream::Batch;
 use crate::jobs::registry::Registry;
 use crate::jobs::store::Answer;
 use crate::rpc::id::Id;

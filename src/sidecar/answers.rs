@@ -6,18 +6,21 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 
-use crate::downstream::http::body::Body;
-use crate::mcp::error_code::REFUSED;
+use crate::downstream::http::Body;
+use crate::mcp::error_code::{INVALID_REQUEST, REFUSED};
 use crate::rpc::string::quoted;
 
+/// The media type of an answer.
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
-pub const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+/// The media type of a stream of events.
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// A response without a body.
 pub fn empty(status: StatusCode) -> Response<Body> {
     with(status, Body::Whole(Bytes::new()))
 }
 
+/// A response with a text for people.
 pub fn text(status: StatusCode, text: &'static str) -> Response<Body> {
     with(status, Body::Whole(Bytes::from_static(text.as_bytes())))
 }
@@ -71,6 +74,12 @@ pub fn passed_on(response: Response<Bytes>) -> Response<Body> {
         }
     }
     passed
+}
+
+/// No answer could name the request.
+pub fn bad_id() -> Response<Body> {
+    let problem = "the id must be a string or a number";
+    error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, problem)
 }
 
 /// The method can't be used here.

@@ -1,39 +1,25 @@
 //! One HTTP request: which page it is for, whether its sender is let in, and what it is.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use http::header::{self, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use tracing::debug;
 
-use crate::config::Config;
-use crate::downstream::http::body::Body;
-use crate::downstream::http::guard::{self, Refusal};
-use crate::downstream::http::listener::Endpoint;
+use crate::downstream::http::Body;
+use crate::downstream::http::Endpoint;
+use crate::downstream::http::{Refusal, check_names, check_token};
+use crate::mcp::error_code::REFUSED;
 use crate::upstream::Server;
 
-use crate::mcp::error_code::REFUSED;
-
 use super::answers::{empty, error, not_allowed, passed_on, text, unauthorized};
-use super::principal::Principals;
-use super::sessions::Sessions;
+use super::service::Sidecar;
 
 /// Where MCP is spoken.
 pub const PATH: &str = "/mcp";
 /// Where a server says how to get a token for it (RFC 9728).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
-
-/// The sidecar, as far as one request is concerned.
-pub struct Sidecar {
-    pub config: Arc<Config>,
-    pub sessions: Arc<Sessions>,
-    pub principals: Principals,
-    pub server: Server,
-    /// bytes of bodies that are being read
-    pub held: AtomicUsize,
-}
 
 impl Endpoint for Sidecar {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
@@ -42,26 +28,26 @@ impl Endpoint for Sidecar {
             "/readyz" => return self.readiness().await,
             _ => {}
         }
-        if let Err(refusal) = guard::check_names(&self.config.server, request.headers()) {
+        if let Err(refusal) = check_names(&self.config.server, request.headers()) {
             return refused(refusal);
         }
         let origin = request.headers().get(header::ORIGIN).cloned();
-        let mut response = self.answer_friend(request).await;
+        let mut response = self.answer_allowed(request).await;
         if let Some(origin) = origin {
-            let_read(response.headers_mut(), origin);
+            add_cors_headers(response.headers_mut(), origin);
         }
         response
     }
 }
 
 impl Sidecar {
-    /// A request by names that are let in. A browser asks beforehand, without the token.
-    async fn answer_friend(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+    /// A request whose `Host` and `Origin` are let in. A browser asks beforehand, without the token.
+    async fn answer_allowed(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path().trim_end_matches('/');
         if path == PATH && request.method() == Method::OPTIONS {
             return preflight();
         }
-        if let Err(refusal) = guard::check_token(&self.config.server, request.headers()) {
+        if let Err(refusal) = check_token(&self.config.server, request.headers()) {
             return refused(refusal);
         }
         match path {
@@ -128,7 +114,7 @@ fn preflight() -> Response<Body> {
 }
 
 /// A page whose Origin was let in may read the answer.
-fn let_read(headers: &mut HeaderMap, origin: HeaderValue) {
+fn add_cors_headers(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     let exposed = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");

@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Response, StatusCode};
 
-use crate::downstream::http::body::Body;
-use crate::downstream::reply::Reply;
+use crate::downstream::http::{Body, ResponseReader};
 use crate::mcp::error_code::{
-    self, HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_VERSION,
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION,
 };
 use crate::mcp::header::{METHOD, NAME, PROTOCOL_VERSION};
 use crate::mcp::method::Method;
@@ -17,17 +15,13 @@ use crate::mcp::params::Params;
 use crate::mcp::revision::MODERN;
 use crate::relay::Requester;
 use crate::rpc::id::Id;
-use crate::rpc::message::Message;
-use crate::rpc::message::{Envelope, Kind};
+use crate::rpc::message::{Kind, Message};
 use crate::rpc::string::quoted;
 
-use super::answers::{empty, error, error_with};
-use super::endpoint::Sidecar;
-use super::legacy::{bad_id, no_session};
-use super::post::{Asked, Takes};
-
-/// Errors are no longer than this; what is longer is not looked into.
-const ERROR: usize = 64 << 10;
+use super::accept::AcceptedTypes;
+use super::answers::{bad_id, empty, error, error_with, unavailable};
+use super::outcome::PostOutcome;
+use super::service::Sidecar;
 
 /// Whether a message is to be served without a session: it says so itself, or its header does.
 pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
@@ -37,30 +31,17 @@ pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
     params.protocol_version().is_some() || named()
 }
 
-/// The HTTP status that goes with an answer (protocol §1.2).
-pub fn status_of(answer: &Bytes) -> StatusCode {
-    let code = || {
-        let text = std::str::from_utf8(answer).ok()?;
-        Envelope::parse(text).ok()?.error_code()
-    };
-    match (answer.len() < ERROR).then(code).flatten() {
-        Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        Some(code) if error_code::MODERN.contains(&code) => StatusCode::BAD_REQUEST,
-        _ => StatusCode::OK,
-    }
-}
-
 impl Sidecar {
     /// One message of a modern client.
     pub(super) fn modern(
         &self,
         headers: &HeaderMap,
-        takes: Takes,
+        accept: AcceptedTypes,
         message: &Message,
         params: &Params,
-    ) -> Asked {
+    ) -> PostOutcome {
         match message.envelope.kind() {
-            Kind::Request => self.modern_request(headers, takes, message, params),
+            Kind::Request => self.modern_request(headers, accept, message, params),
             // No notification of a client is defined over HTTP; to cancel, it closes the stream.
             Kind::Notification => empty(StatusCode::ACCEPTED).into(),
             Kind::Response | Kind::Unknown => {
@@ -73,10 +54,10 @@ impl Sidecar {
     fn modern_request(
         &self,
         headers: &HeaderMap,
-        takes: Takes,
+        accept: AcceptedTypes,
         message: &Message,
         params: &Params,
-    ) -> Asked {
+    ) -> PostOutcome {
         let id = message.id();
         if Id::parse(id).is_none() {
             return bad_id().into();
@@ -93,14 +74,13 @@ impl Sidecar {
         }
         let shared = match self.sessions.shared_by(&self.principals.of(headers)) {
             Ok(shared) => shared,
-            Err(problem) => return no_session(&problem, id).into(),
+            Err(problem) => return unavailable(Some(id), &problem.to_string()).into(),
         };
-        let (key, exchange) = shared.open(takes.stream, params.wants_logs());
-        let reading = exchange.read();
-        let requester =
-            Requester::new(key, id, Reply::Http(exchange), self.forwarded(headers, true));
+        let (key, responder) = shared.open(accept.events, params.wants_logs());
+        let reader = ResponseReader::new(&responder);
+        let requester = Requester::new(key, id, responder, self.forwarded_headers(headers, true));
         shared.session.client_request(message, params, requester);
-        Asked::Waits(reading)
+        PostOutcome::Waiting(reader)
     }
 
     /// A server behind HTTP judges versions itself. A child may have been told one long ago, and

@@ -1,79 +1,31 @@
 //! A POST: its body is read, and told apart by era, request by request (protocol §1.3).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use tokio::time::timeout;
 
-use crate::downstream::http::body::Body;
-use crate::downstream::http::event_stream::EventStream;
-use crate::downstream::http::exchange::{Event, Reading};
+use crate::downstream::http::Body;
 use crate::mcp::error_code::{INVALID_REQUEST, PARSE_ERROR, REFUSED};
-use crate::mcp::header::PARAM_PREFIX;
 use crate::mcp::params::Params;
 use crate::rpc::lines::with_text;
-use crate::rpc::message::Message;
-use crate::rpc::message::{Envelope, Kind};
-use crate::upstream::Headers;
+use crate::rpc::message::{Envelope, Kind, Message};
 
-use super::answers::{JSON, empty, error, events, json, passed_on};
-use super::endpoint::Sidecar;
-use super::legacy::Begun;
-use super::modern;
-use super::request_body::read;
-
-/// After so long without a word from the server a stream is opened (contract §9).
-const SILENCE: Duration = Duration::from_secs(10);
-
-/// What the client takes in answer.
-#[derive(Debug, Clone, Copy)]
-pub struct Takes {
-    pub json: bool,
-    pub stream: bool,
-}
-
-impl Takes {
-    /// From `Accept`; a client that says nothing takes JSON.
-    pub fn of(headers: &HeaderMap) -> Self {
-        let mut takes = Takes { json: !headers.contains_key(ACCEPT), stream: false };
-        for value in headers.get_all(ACCEPT) {
-            for part in value.to_str().unwrap_or_default().split(',') {
-                match part.split(';').next().unwrap_or_default().trim() {
-                    "application/json" | "application/*" | "*/*" => takes.json = true,
-                    "text/event-stream" | "text/*" => takes.stream = true,
-                    _ => {}
-                }
-            }
-        }
-        takes
-    }
-}
-
-/// What became of a message.
-pub enum Asked {
-    /// it needs no answer of the server's
-    Answered(Box<Response<Body>>),
-    /// its answer comes here
-    Waits(Reading),
-    /// so does the greeting that makes a session of it
-    Begins(Reading, Begun),
-}
-
-impl From<Response<Body>> for Asked {
-    fn from(response: Response<Body>) -> Self {
-        Asked::Answered(Box::new(response))
-    }
-}
+use super::accept::AcceptedTypes;
+use super::answers::{JSON, empty, error, unavailable};
+use super::modern::is_modern;
+use super::outcome::PostOutcome;
+use super::request_body::{BodyError, read};
+use super::respond::FirstPart;
+use super::service::Sidecar;
 
 impl Sidecar {
     pub(super) async fn post(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let takes = Takes::of(&parts.headers);
-        if !takes.json && !takes.stream {
+        let accept = AcceptedTypes::of(&parts.headers);
+        if !accept.json && !accept.events {
             let message = "Accept must name application/json and text/event-stream";
             return error(StatusCode::NOT_ACCEPTABLE, None, REFUSED, message);
         }
@@ -81,23 +33,38 @@ impl Sidecar {
             let message = "Content-Type must be application/json";
             return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, REFUSED, message);
         }
-        let body = match read(&parts.headers, body, self.config.max_message, &self.held).await {
+        let limit = self.config.max_message;
+        let body = match read(&parts.headers, body, limit, &self.body_bytes).await {
             Ok(body) => body,
-            Err(refusal) => return refusal,
+            Err(problem) => return not_read(&problem),
         };
-        let asked = with_text(&body, |body, text| self.dispatch(&parts.headers, takes, body, text));
+        let outcome =
+            with_text(&body, |body, text| self.dispatch(&parts.headers, accept, body, text));
         // A call may wait for long: it must hold neither its headers nor the buffer of its body.
         drop((parts, body, self));
-        match asked {
-            Asked::Answered(response) => *response,
-            Asked::Waits(reading) => respond(reading, takes).await,
-            Asked::Begins(reading, begun) => begun.greeted(respond(reading, takes).await),
+        let (mut reader, handshake) = match outcome {
+            PostOutcome::Answered(response) => return *response,
+            PostOutcome::Waiting(reader) => (reader, None),
+            PostOutcome::Beginning(reader, handshake) => (reader, Some(handshake)),
+        };
+        let first = FirstPart::wait(&mut reader, accept).await;
+        let failed = first.is_failure();
+        let response = first.respond(reader);
+        match handshake {
+            Some(handshake) => handshake.complete(response, failed),
+            None => response,
         }
     }
 
-    fn dispatch(&self, headers: &HeaderMap, takes: Takes, body: &Bytes, text: &str) -> Asked {
+    fn dispatch(
+        &self,
+        headers: &HeaderMap,
+        accept: AcceptedTypes,
+        body: &Bytes,
+        text: &str,
+    ) -> PostOutcome {
         if text.trim_start().starts_with('[') {
-            return self.legacy_batch(headers, takes, body, text);
+            return self.legacy_batch(headers, accept, body, text);
         }
         let message = match Envelope::parse(text) {
             Ok(envelope) if envelope.kind() != Kind::Unknown => Message::new(body, text, envelope),
@@ -111,60 +78,22 @@ impl Sidecar {
             }
         };
         let params = Params::parse(message.envelope.params);
-        if modern::is_modern(headers, &params) {
-            self.modern(headers, takes, &message, &params)
+        if is_modern(headers, &params) {
+            self.modern(headers, accept, &message, &params)
         } else {
-            self.legacy(headers, takes, &message, &params)
+            self.legacy(headers, accept, &message, &params)
         }
-    }
-
-    /// The client's headers that go to the server (§10), and those by which it is told what the
-    /// body says (MCP 2026-07-28).
-    pub(super) fn forwarded(&self, headers: &HeaderMap, with_params: bool) -> Headers {
-        let names = self.config.remote().map(|remote| &remote.forward_headers[..]);
-        let is_wanted = |name: &HeaderName| {
-            names.is_some_and(|names| names.contains(name))
-                || (with_params && name.as_str().starts_with(PARAM_PREFIX))
-        };
-        if !headers.keys().any(is_wanted) {
-            return None;
-        }
-        let wanted = headers.iter().filter(|(name, _)| is_wanted(name));
-        let mut forwarded = HeaderMap::new();
-        for (name, value) in wanted {
-            forwarded.append(name.clone(), value.clone());
-        }
-        Some(Arc::new(forwarded))
     }
 }
 
-/// What goes back: the answer as it is, if it is the first thing; else a stream that ends with it.
-/// Nothing is committed before there is something, or a silence to break.
-async fn respond(mut reading: Reading, takes: Takes) -> Response<Body> {
-    let silent = match takes.stream {
-        true => timeout(SILENCE, reading.ready()).await.is_err(),
-        false => {
-            reading.ready().await;
-            false
+fn not_read(problem: &BodyError) -> Response<Body> {
+    match problem {
+        BodyError::TooLong(_) => {
+            error(StatusCode::PAYLOAD_TOO_LARGE, None, REFUSED, &problem.to_string())
         }
-    };
-    if reading.streams(takes.json) {
-        return events(Body::Events(Box::new(EventStream::new(reading, silent))));
-    }
-    let modern = reading.exchange().terms.modern;
-    match reading.take_last() {
-        Some(Event::Answer(answer, status)) => {
-            let own = || if modern { modern::status_of(&answer) } else { StatusCode::OK };
-            let status = status.unwrap_or_else(own);
-            json(status, Body::Answer(answer, reading))
-        }
-        last => {
-            reading.done();
-            match last {
-                Some(Event::Refusal(refusal)) => passed_on(*refusal),
-                _ => empty(StatusCode::ACCEPTED),
-            }
-        }
+        BodyError::TimedOut => empty(StatusCode::REQUEST_TIMEOUT),
+        BodyError::Broken => empty(StatusCode::BAD_REQUEST),
+        BodyError::NoRoom => unavailable(None, &problem.to_string()),
     }
 }
 

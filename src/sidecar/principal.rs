@@ -16,6 +16,7 @@ pub struct Principals {
 }
 
 impl Principals {
+    /// By the header that the configuration names.
     pub fn new(server: &Server) -> Self {
         // Random, since digests are compared within this process alone.
         let halves = [Uuid::new_v4(), Uuid::new_v4()];

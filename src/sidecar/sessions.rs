@@ -5,107 +5,38 @@
 //! uses any more lives on while one of its jobs runs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
-use crate::downstream::channel::Channel;
-use crate::downstream::http::exchange::{Exchange, Terms, Watch};
-use crate::downstream::http::streams::Streams;
+use crate::downstream::Channel;
+use crate::downstream::http::{ClientStreams, NoChannel};
 use crate::jobs::caller::Caller;
 use crate::relay::{Session, Shared};
-use crate::rpc::id::Id;
-use crate::upstream::{Server, Supervisor, without_details};
+use crate::upstream::Server;
+use crate::upstream::Supervisor;
+use crate::upstream::without_details;
 
+use super::client_session::{LastUse, LegacySession, SharedSession};
 use super::principal::Principal;
 
 /// How long what was interrupted has to leave, and the servers to end.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
-/// A session of a legacy client.
-pub struct Legacy {
-    pub id: String,
-    pub session: Arc<Session>,
-    pub streams: Arc<Streams>,
-    principal: Principal,
-    life: Life,
-}
-
-/// What all modern clients of one principal share.
-pub struct Modern {
-    pub session: Arc<Session>,
-    /// requests whose answers are read now
-    open: AtomicUsize,
-    /// the last name that was given to a request
-    keys: AtomicI64,
-    life: Life,
-}
-
-/// When a session was used, and the end of its use.
-struct Life {
-    used: Mutex<Instant>,
-    retired: Notify,
-}
-
-impl Life {
-    fn new() -> Self {
-        Life { used: Mutex::new(Instant::now()), retired: Notify::new() }
-    }
-
-    fn touch(&self) {
-        *self.used.lock().expect("no panic while the time is held") = Instant::now();
-    }
-
-    fn idle(&self) -> Duration {
-        self.used.lock().expect("no panic while the time is held").elapsed()
-    }
-}
-
-impl Watch for Legacy {
-    fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
-        self.life.touch();
-        self.streams.over(exchange);
-        for key in &exchange.terms.keys {
-            if delivered { self.session.took(key) } else { self.session.left(key, false) }
-        }
-    }
-}
-
-impl Watch for Modern {
-    fn over(&self, exchange: &Arc<Exchange>, delivered: bool) {
-        self.open.fetch_sub(1, Ordering::Relaxed);
-        self.life.touch();
-        for key in &exchange.terms.keys {
-            if delivered { self.session.took(key) } else { self.session.left(key, true) }
-        }
-    }
-}
-
-impl Modern {
-    /// A request came in. Several clients use the same ids, so it gets a name of its own.
-    pub fn open(self: &Arc<Self>, takes_stream: bool, wants_logs: bool) -> (Id, Arc<Exchange>) {
-        self.open.fetch_add(1, Ordering::Relaxed);
-        let key = Id::Number(self.keys.fetch_add(1, Ordering::Relaxed) + 1);
-        let keys = [key.clone()].into();
-        let terms = Terms { keys, modern: true, takes_stream, wants_logs, stream: None };
-        let watch: Weak<dyn Watch> = Arc::downgrade(self) as _;
-        (key, Exchange::new(terms, watch))
-    }
-}
-
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSession {
+    /// so many there are already
     #[error("there are {0} sessions already (server.max_sessions); try again later")]
     TooMany(usize),
+    /// no new work is taken
     #[error("the proxy is ending")]
     Ending,
+    /// its server can't be started, for this reason
     #[error("{0}")]
     NoServer(String),
 }
@@ -114,74 +45,85 @@ pub enum NoSession {
 pub struct Sessions {
     shared: Shared,
     server: Server,
-    /// a child's messages bear no sign of the call that they belong to
-    guess: bool,
-    state: Mutex<State>,
+    /// see [`ClientStreams::new`]
+    guess_request: bool,
+    table: Mutex<SessionTable>,
 }
 
 #[derive(Default)]
-struct State {
-    legacy: HashMap<String, Arc<Legacy>>,
-    modern: HashMap<Principal, Arc<Modern>>,
+struct SessionTable {
+    /// by the id that the client knows
+    legacy_sessions: HashMap<String, Arc<LegacySession>>,
+    shared_sessions: HashMap<Principal, Arc<SharedSession>>,
     /// every session whose server runs, also those that nobody uses any more
     running: HashMap<u64, Arc<Session>>,
-    last: u64,
+    last_number: u64,
     tasks: JoinSet<()>,
     ending: bool,
 }
 
 impl Sessions {
-    pub fn new(shared: Shared, server: Server, guess: bool) -> Arc<Self> {
-        Arc::new(Sessions { shared, server, guess, state: Mutex::default() })
+    /// No sessions yet. `guess_request`: the server's messages don't say which request they belong
+    /// to, as those of a child.
+    pub fn new(shared: Shared, server: Server, guess_request: bool) -> Arc<Self> {
+        Arc::new(Sessions { shared, server, guess_request, table: Mutex::default() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic while the sessions are held")
+    fn table(&self) -> MutexGuard<'_, SessionTable> {
+        self.table.lock().expect("no panic while the sessions are held")
     }
 
     /// Begins a legacy session.
-    pub fn begin(self: &Arc<Self>, principal: Principal) -> Result<Arc<Legacy>, NoSession> {
-        let mut state = self.state();
-        self.check_room(&state)?;
+    ///
+    /// # Errors
+    /// See [`NoSession`].
+    pub fn begin(self: &Arc<Self>, principal: Principal) -> Result<Arc<LegacySession>, NoSession> {
+        let mut table = self.table();
+        self.check_room(&table)?;
         let id = Uuid::new_v4().to_string();
         let caller = principal.as_deref().map_or_else(|| Caller::of_session(&id), Caller::known);
-        let legacy = Arc::new_cyclic(|me: &Weak<Legacy>| {
-            let streams = Streams::new(self.guess, me.clone());
-            let session = self.session(Channel::Streams(streams.clone()), caller);
-            Legacy { id: id.clone(), session, streams, principal, life: Life::new() }
+        let legacy = Arc::new_cyclic(|me: &Weak<LegacySession>| {
+            let streams = ClientStreams::new(self.guess_request, me.clone());
+            let session = self.session(streams.clone(), caller);
+            LegacySession { id: id.clone(), session, streams, principal, last_use: LastUse::new() }
         });
         self.start(&legacy.session)?;
         debug!("a session begins");
         let (session, own) = (legacy.session.clone(), legacy.clone());
-        self.run(&mut state, session, async move { own.life.retired.notified().await });
-        state.legacy.insert(id, legacy.clone());
+        self.run(&mut table, session, async move { own.last_use.retired().await });
+        table.legacy_sessions.insert(id, legacy.clone());
         Ok(legacy)
     }
 
     /// The session that a principal's modern requests share.
-    pub fn shared_by(self: &Arc<Self>, principal: &Principal) -> Result<Arc<Modern>, NoSession> {
-        let mut state = self.state();
-        if let Some(modern) = state.modern.get(principal) {
-            modern.life.touch();
-            return Ok(modern.clone());
+    ///
+    /// # Errors
+    /// See [`NoSession`].
+    pub fn shared_by(
+        self: &Arc<Self>,
+        principal: &Principal,
+    ) -> Result<Arc<SharedSession>, NoSession> {
+        let mut table = self.table();
+        if let Some(shared) = table.shared_sessions.get(principal) {
+            shared.last_use.touch();
+            return Ok(shared.clone());
         }
-        self.check_room(&state)?;
+        self.check_room(&table)?;
         let caller = principal.as_deref().map_or_else(Caller::anonymous, Caller::known);
-        let session = self.session(Channel::Nowhere, caller);
+        let session = self.session(Arc::new(NoChannel), caller);
         self.start(&session)?;
-        let (open, keys) = (AtomicUsize::new(0), AtomicI64::new(0));
-        let modern = Arc::new(Modern { session: session.clone(), open, keys, life: Life::new() });
-        let own = modern.clone();
-        self.run(&mut state, session, async move { own.life.retired.notified().await });
-        state.modern.insert(principal.clone(), modern.clone());
-        Ok(modern)
+        let shared = SharedSession::new(session.clone());
+        let own = shared.clone();
+        self.run(&mut table, session, async move { own.last_use.retired().await });
+        table.shared_sessions.insert(principal.clone(), shared.clone());
+        Ok(shared)
     }
 
-    fn check_room(&self, state: &State) -> Result<(), NoSession> {
+    fn check_room(&self, table: &SessionTable) -> Result<(), NoSession> {
         let most = self.shared.config.server.max_sessions;
         match () {
-            () if state.ending => Err(NoSession::Ending),
-            () if state.running.len() >= most => {
+            () if table.ending => Err(NoSession::Ending),
+            () if table.running.len() >= most => {
                 warn!("refused a new session: there are {most} (server.max_sessions)");
                 Err(NoSession::TooMany(most))
             }
@@ -189,7 +131,7 @@ impl Sessions {
         }
     }
 
-    fn session(&self, channel: Channel, caller: Caller) -> Arc<Session> {
+    fn session(&self, channel: Arc<dyn Channel>, caller: Caller) -> Arc<Session> {
         let (server, limit) = (self.server.clone(), self.shared.config.max_message);
         let make = |events| Supervisor::new(server, limit, events);
         Session::new(&self.shared, channel, caller, false, make)
@@ -205,15 +147,15 @@ impl Sessions {
     /// The life of a session: until it is retired, and then until its last job has ended.
     fn run(
         self: &Arc<Self>,
-        state: &mut State,
+        table: &mut SessionTable,
         session: Arc<Session>,
         retired: impl Future<Output = ()> + Send + 'static,
     ) {
-        state.last += 1;
-        let number = state.last;
-        state.running.insert(number, session.clone());
+        table.last_number += 1;
+        let number = table.last_number;
+        table.running.insert(number, session.clone());
         let this = self.clone();
-        state.tasks.spawn(async move {
+        table.tasks.spawn(async move {
             tokio::select! {
                 () = session.keep_time() => {}
                 () = async {
@@ -223,23 +165,24 @@ impl Sessions {
             }
             session.close();
             session.stop().await;
-            this.state().running.remove(&number);
+            this.table().running.remove(&number);
         });
     }
 
     /// A principal's own session of this id.
-    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Legacy>> {
-        let state = self.state();
-        let legacy = state.legacy.get(id).filter(|legacy| legacy.principal == *principal)?;
-        legacy.life.touch();
+    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<LegacySession>> {
+        let table = self.table();
+        let legacy =
+            table.legacy_sessions.get(id).filter(|legacy| legacy.principal == *principal)?;
+        legacy.last_use.touch();
         Some(legacy.clone())
     }
 
     /// Nobody will use the session any more; its jobs run on.
-    pub fn retire(&self, legacy: &Legacy) {
-        if self.state().legacy.remove(&legacy.id).is_some() {
+    pub fn retire(&self, legacy: &LegacySession) {
+        if self.table().legacy_sessions.remove(&legacy.id).is_some() {
             legacy.streams.finish();
-            legacy.life.retired.notify_one();
+            legacy.last_use.retire();
             debug!("a session ends");
         }
     }
@@ -255,19 +198,20 @@ impl Sessions {
     }
 
     fn end_idle(&self, limit: Duration) {
-        let mut state = self.state();
-        while state.tasks.try_join_next().is_some() {}
-        let is_idle =
-            |legacy: &&Arc<Legacy>| legacy.life.idle() >= limit && !legacy.streams.in_use();
-        let idle: Vec<_> = state.legacy.values().filter(is_idle).cloned().collect();
-        state.modern.retain(|_, modern| {
-            let keep = modern.life.idle() < limit || modern.open.load(Ordering::Relaxed) > 0;
+        let mut table = self.table();
+        while table.tasks.try_join_next().is_some() {}
+        let is_idle = |legacy: &&Arc<LegacySession>| {
+            legacy.last_use.idle() >= limit && !legacy.streams.in_use()
+        };
+        let idle: Vec<_> = table.legacy_sessions.values().filter(is_idle).cloned().collect();
+        table.shared_sessions.retain(|_, shared| {
+            let keep = shared.last_use.idle() < limit || shared.in_use();
             if !keep {
-                modern.life.retired.notify_one();
+                shared.last_use.retire();
             }
             keep
         });
-        drop(state);
+        drop(table);
         for legacy in idle {
             info!("a session was idle for session_idle and ends");
             self.retire(&legacy);
@@ -283,23 +227,23 @@ impl Sessions {
             () = sleep(drain_timeout) => {}
             () = hurry => {}
         }
-        let running: Vec<_> = self.state().running.values().cloned().collect();
+        let running: Vec<_> = self.table().running.values().cloned().collect();
         info!("{} sessions are interrupted", running.len());
         running.iter().for_each(|session| session.interrupt());
         let _ = timeout(LAST_ANSWERS, all_ended(&mut tasks)).await;
     }
 
     fn retire_all(&self) -> JoinSet<()> {
-        let mut state = self.state();
-        state.ending = true;
-        for (_, legacy) in state.legacy.drain() {
+        let mut table = self.table();
+        table.ending = true;
+        for (_, legacy) in table.legacy_sessions.drain() {
             legacy.streams.finish();
-            legacy.life.retired.notify_one();
+            legacy.last_use.retire();
         }
-        for (_, modern) in state.modern.drain() {
-            modern.life.retired.notify_one();
+        for (_, shared) in table.shared_sessions.drain() {
+            shared.last_use.retire();
         }
-        std::mem::take(&mut state.tasks)
+        std::mem::take(&mut table.tasks)
     }
 }
 

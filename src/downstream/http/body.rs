@@ -7,36 +7,18 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::event_stream::EventStream;
-use super::exchange::Reading;
-
-/// A long body is handed over in parts of this size, so that it is known how much of it a client has
-/// taken.
-pub const PART: usize = 256 << 10;
+use super::parts::take_part;
+use super::reader::ResponseReader;
+use super::sse_body::SseBody;
 
 /// What hyper writes.
 pub enum Body {
     /// all at once; empty where there is none
     Whole(Bytes),
     /// an answer, which counts as delivered once its last part has left
-    Answer(Bytes, Reading),
+    Answer(Bytes, ResponseReader),
     /// events as they come
-    Events(Box<EventStream>),
-}
-
-impl Body {
-    /// The text of a body that is there as a whole.
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Body::Whole(bytes) | Body::Answer(bytes, _) => std::str::from_utf8(bytes).ok(),
-            Body::Events(_) => None,
-        }
-    }
-}
-
-/// Takes the next part of a body.
-pub fn take_part(bytes: &mut Bytes) -> Bytes {
-    bytes.split_to(bytes.len().min(PART))
+    Events(Box<SseBody>),
 }
 
 impl hyper::body::Body for Body {
@@ -50,10 +32,10 @@ impl hyper::body::Body for Body {
         match &mut *self {
             Body::Whole(bytes) | Body::Answer(bytes, _) if bytes.is_empty() => Poll::Ready(None),
             Body::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Body::Answer(bytes, reading) => {
+            Body::Answer(bytes, reader) => {
                 let part = take_part(bytes);
                 if bytes.is_empty() {
-                    reading.done();
+                    reader.mark_delivered();
                 }
                 Poll::Ready(Some(Ok(Frame::data(part))))
             }

@@ -12,10 +12,13 @@ use crate::config::{Server, Token};
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// its `Host` is none of `server.allowed_hosts`
     #[error("this Host is not let in; name it in server.allowed_hosts")]
     Host,
+    /// its `Origin` is none of `server.allowed_origins`
     #[error("this Origin is not let in; name it in server.allowed_origins")]
     Origin,
+    /// the sidecar's own token is missing or wrong
     #[error("a bearer token is needed (server.token)")]
     Token,
 }
@@ -38,7 +41,7 @@ pub fn check_names(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> 
 /// Checks that a request bears the sidecar's token, if there is one.
 ///
 /// # Errors
-/// It does not.
+/// [`Refusal::Token`] where it does not.
 pub fn check_token(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
     match &server.token {
         Some(token) if !bears(headers, token) => Err(Refusal::Token),
@@ -56,15 +59,15 @@ fn is_allowed_host(server: &Server, host: &str) -> bool {
     server.allowed_hosts.iter().any(same)
 }
 
-/// A page of our own address is no foreigner: its name was let in as `Host`. Where every name is,
-/// that says nothing.
+/// An Origin that is the request's own Host is let in, as that Host was. Where `*` lets in every
+/// Host, that proves nothing.
 fn is_allowed_origin(server: &Server, origin: &HeaderValue, host: &str) -> bool {
     let Ok(origin) = origin.to_str() else { return false };
-    let is_ours = |(_, own): (&str, &str)| own.eq_ignore_ascii_case(host);
-    let own = !server.allowed_hosts.iter().any(|allowed| allowed == "*")
-        && origin.split_once("://").is_some_and(is_ours);
+    let is_host = |(_, name): (&str, &str)| name.eq_ignore_ascii_case(host);
+    let is_ours = !server.allowed_hosts.iter().any(|allowed| allowed == "*")
+        && origin.split_once("://").is_some_and(is_host);
     let same = |allowed: &String| allowed == "*" || allowed.eq_ignore_ascii_case(origin);
-    own || server.allowed_origins.iter().any(same)
+    is_ours || server.allowed_origins.iter().any(same)
 }
 
 fn bears(headers: &HeaderMap, token: &Token) -> bool {

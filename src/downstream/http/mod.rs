@@ -1,13 +1,23 @@
 //! Streamable HTTP towards clients: the parts of a response, and who may ask.
-//!
-//! [`exchange`] is a request and its answer, [`event_stream`] the body of an answer as SSE,
-//! [`streams`] all ways to one legacy client, [`body`] what hyper writes, [`guard`] the checks before
-//! anything else, [`listener`] the connections.
 
-pub mod body;
-pub mod event_stream;
-pub mod exchange;
-pub mod guard;
+mod body;
+mod client_streams;
+mod guard;
+mod listener;
+mod no_channel;
+mod parts;
+mod reader;
+mod replay_buffer;
+mod responder;
+mod response_event;
+mod sse_body;
 
-pub mod listener;
-pub mod streams;
+pub use body::Body;
+pub use client_streams::ClientStreams;
+pub use guard::{Refusal, check_names, check_token};
+pub use listener::{Endpoint, listen};
+pub use no_channel::NoChannel;
+pub use reader::ResponseReader;
+pub use responder::{HttpResponder, RequestInfo, ResponseObserver};
+pub use response_event::{QueuedAnswer, ResponseEvent};
+pub use sse_body::SseBody;

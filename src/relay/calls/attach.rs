@@ -8,7 +8,6 @@ use bytes::Bytes;
 use crate::config::{Duplicates, ToolPolicy};
 use crate::jobs::live::Job;
 use crate::jobs::store::Answer;
-use crate::mcp::compose::error_line;
 use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::mcp::meta::{MetaEdit, edit_meta};
 use crate::mcp::method::Method;
@@ -57,8 +56,7 @@ impl Session {
             return state.lists.catalog.hold_call(requester, keep(message.line));
         }
         if let Err(problem) = self.repeat_params(&state, &mut requester, &name, params) {
-            let line = error_line(&requester.id, HEADER_MISMATCH, &problem);
-            return self.answer(&requester, &line);
+            return self.answer_error(&requester, HEADER_MISMATCH, &problem);
         }
         let (tool, policy) = state.calls.policies.get(&self.config.policy, &name);
         let budget = self.budget_of_call(&state.client.info, &policy, params);

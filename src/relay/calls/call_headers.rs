@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use crate::downstream::channel::Channel;
+use crate::downstream::ParamHeaders;
 use crate::mcp::compose::request_line;
 use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::mcp::method::Method;
@@ -21,12 +21,12 @@ use super::call::Call;
 impl Session {
     /// The server wants the headers, and the client sends none.
     pub(in crate::relay) fn makes_param_headers(&self) -> bool {
-        matches!(self.client, Channel::Line(_)) && self.config.remote().is_some()
+        self.client.param_headers() == ParamHeaders::MadeByProxy && self.config.remote().is_some()
     }
 
     /// The client sends the headers, and the server does not see them.
     fn checks_param_headers(&self) -> bool {
-        matches!(self.client, Channel::Nowhere) && self.config.remote().is_none()
+        self.client.param_headers() == ParamHeaders::MadeByClient && self.config.remote().is_none()
     }
 
     /// Whether a call can only go on once the server's tools are known.

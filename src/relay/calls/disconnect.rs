@@ -5,9 +5,7 @@ use std::sync::Arc;
 use tracing::{debug, warn};
 
 use crate::config::OnClientCancel;
-use crate::downstream::http::body::PART;
-use crate::downstream::http::exchange::Exchange;
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
 use crate::jobs::record::Outcome;
 use crate::relay::requester::Requester;
 use crate::relay::session::Session;
@@ -51,8 +49,7 @@ impl Session {
         call: Call,
         message: &Message,
     ) {
-        let is_long = message.line.len() > PART && requester.reply.exchange().is_some();
-        if is_long && call.job.is_none() {
+        if call.job.is_none() && requester.reply.is_delivered_later(message.line.len()) {
             let undelivered = Undelivered { call, outcome: outcome_of(message) };
             state.calls.undelivered.insert(requester.key.clone(), undelivered);
         }
@@ -102,13 +99,13 @@ impl Session {
 
     /// The client resumes the stream of a request whose call went on as a job: it gets the answer
     /// that it waited for, result or handle, on that stream.
-    pub fn came_back(self: &Arc<Self>, key: &Id, exchange: &Arc<Exchange>) {
+    pub fn came_back(self: &Arc<Self>, key: &Id, reply: Reply) {
         let mut state = self.state();
         let Some(Disconnected { requester, job, until }) = state.calls.disconnected.remove(key)
         else {
             return;
         };
-        let requester = Requester { reply: Reply::Http(exchange.clone()), ..requester };
+        let requester = Requester { reply, ..requester };
         self.wait_again(state, requester, &job, until);
     }
 

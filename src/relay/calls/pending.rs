@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
 use crate::jobs::live::LiveJob;
 use crate::relay::deadlines::Slot;
 use crate::relay::lifecycle::RestartStep;
@@ -256,10 +256,9 @@ impl PendingRequests {
 
     /// Where the newest request that wants log lines is answered (2026-07-28).
     pub fn newest_that_wants_logs(&self) -> Option<&Reply> {
-        let replies =
-            self.by_id.values().filter_map(|pending| Some(&pending.requester.as_ref()?.reply));
-        let wants = replies.filter(|reply| reply.exchange().is_some_and(|e| e.terms.wants_logs));
-        wants.max_by_key(|reply| reply.exchange().and_then(|e| e.terms.keys.first()))
+        let requesters = self.by_id.values().filter_map(|pending| pending.requester.as_ref());
+        let wanting = requesters.filter(|requester| requester.reply.wants_logs());
+        wanting.max_by_key(|requester| &requester.key).map(|requester| &requester.reply)
     }
 
     /// Calls that the server has, or that wait for it.

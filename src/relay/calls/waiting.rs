@@ -7,12 +7,14 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tracing::debug;
 
+use crate::downstream;
 use crate::jobs::handle::{self, Answer, View};
 use crate::jobs::live::{Job, LiveJob};
 use crate::jobs::registry::Registry;
 use crate::jobs::tools::{self, Form, Rendered};
 use crate::jobs::wording;
 use crate::mcp::compose::{progress_line, raw_error_line, result_line};
+use crate::mcp::error_code::URL_ELICITATION_REQUIRED;
 use crate::mcp::params::Params;
 use crate::relay::requester::Requester;
 use crate::relay::session::{Locked, Session};
@@ -123,11 +125,17 @@ impl Session {
         if let Some(live) = job.running() {
             live.polled();
         }
-        let line = match answer {
-            Answer::Result(result) => result_line(&requester.id, &result),
-            Answer::Error(error) => raw_error_line(&requester.id, &error),
-        };
-        self.answer(requester, &line);
+        match answer {
+            Answer::Result(result) => {
+                self.answer(requester, &result_line(&requester.id, &result));
+            }
+            // The one error that is replayed (§5.1).
+            Answer::Error(error) => {
+                let line = raw_error_line(&requester.id, &error);
+                let answer = downstream::Answer::error(&line, URL_ELICITATION_REQUIRED);
+                self.send_answer(requester, &answer);
+            }
+        }
         if to_the_end && requester.reply.is_open() {
             self.registry.fetched(&job);
         }

@@ -117,8 +117,8 @@ impl Session {
     /// A subscription ends from our side. A client with a stream for it is told (protocol §2), since
     /// that would else be cut.
     fn end_listen(&self, requester: Option<Requester>) {
-        let has_stream = |requester: &Requester| requester.reply.exchange().is_some();
-        if let Some(requester) = requester.filter(has_stream) {
+        let requester = requester.filter(|requester| requester.reply.has_own_stream());
+        if let Some(requester) = requester {
             self.answer(&requester, &subscription_end_line(&requester.id));
         }
     }

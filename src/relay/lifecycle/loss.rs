@@ -3,7 +3,6 @@
 use tracing::warn;
 
 use crate::jobs::wording;
-use crate::mcp::compose::error_line;
 use crate::mcp::error_code::INTERNAL_ERROR;
 use crate::relay::calls::{PendingRequest, RequestKind};
 use crate::relay::lists::Held;
@@ -22,8 +21,8 @@ impl Session {
         warn!("{}", loss.cause);
         if let Some(refusal) = loss.refusal
             && self.config.forwards_authorization()
-            && let Some(exchange) = pending.requester.as_ref().and_then(|r| r.reply.exchange())
-            && exchange.refuse(refusal)
+            && let Some(requester) = &pending.requester
+            && requester.reply.refuse(refusal)
         {
             pending.requester = None;
         }
@@ -88,7 +87,7 @@ impl Session {
 
     fn answer_lost(&self, requester: Option<&Requester>, cause: &str) {
         if let Some(requester) = requester {
-            self.answer(requester, &error_line(&requester.id, INTERNAL_ERROR, cause));
+            self.answer_error(requester, INTERNAL_ERROR, cause);
         }
     }
 

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::downstream::reply::{Batch, Reply};
+use crate::downstream::{Answer, Batch, Reply};
 use crate::mcp::compose::error_line;
 use crate::mcp::error_code::INVALID_REQUEST;
 use crate::mcp::method::Method;
+use crate::mcp::params::Params;
 use crate::relay::session::Session;
 use crate::relay::state::Due;
 use crate::rpc::message::{Envelope, Kind, Message};
@@ -36,18 +37,31 @@ impl Session {
             // Not ours to judge: the server answers as it would without us.
             return self.upstream.send_if_up(Outgoing::parse(line.clone(), headers.clone()));
         }
-        let batch = Batch::new(to.clone());
+        let elements = elements.into_iter().map(|text| (text, Envelope::parse(text).ok()));
+        self.batch_elements(line, elements, to.clone(), headers);
+    }
+
+    /// The elements of an array that the client may send, each with its envelope if it has one.
+    pub fn batch_elements<'a>(
+        self: &Arc<Self>,
+        line: &Bytes,
+        elements: impl IntoIterator<Item = (&'a str, Option<Envelope<'a>>)>,
+        to: Reply,
+        headers: &Headers,
+    ) {
+        let batch = Batch::new(to);
         self.bound_batch(&batch);
-        for element in elements {
-            let reply = Reply::Batch(batch.clone());
-            match Envelope::parse(element) {
-                Ok(envelope) if envelope.kind() != Kind::Unknown => {
+        for (element, envelope) in elements {
+            let reply: Reply = batch.clone();
+            match envelope {
+                Some(envelope) if envelope.kind() != Kind::Unknown => {
                     let part = line.slice_ref(element.as_bytes());
                     self.batched(&Message::new(&part, element, envelope), reply, headers);
                 }
                 _ => {
                     let error = "an element of the batch is no JSON-RPC message";
-                    reply.send(&error_line("null", INVALID_REQUEST, error), None);
+                    let line = error_line("null", INVALID_REQUEST, error);
+                    reply.send(&Answer::error(&line, INVALID_REQUEST));
                 }
             }
         }
@@ -66,9 +80,11 @@ impl Session {
     fn batched(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
         if Method::of(&message.envelope) == Some(Method::Initialize) {
             let error = "initialize must not be part of a batch";
-            reply.send(&error_line(message.id(), INVALID_REQUEST, error), None);
+            let line = error_line(message.id(), INVALID_REQUEST, error);
+            reply.send(&Answer::error(&line, INVALID_REQUEST));
         } else {
-            self.client_message(message, reply, headers);
+            let params = Params::parse(message.envelope.params);
+            self.client_message(message, &params, reply, headers);
         }
     }
 

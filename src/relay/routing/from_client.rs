@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tracing::{debug, warn};
 
-use crate::downstream::reply::Reply;
+use crate::downstream::Reply;
 use crate::jobs::wording;
 use crate::mcp::compose::{error_line, result_line};
 use crate::mcp::error_code::{INTERNAL_ERROR, INVALID_REQUEST};
@@ -31,7 +31,9 @@ impl Session {
     pub fn from_client(self: &Arc<Self>, line: &Line, to: &Reply) {
         ParsedLine::parse(line, |line| match *line {
             ParsedLine::Object { line, text, envelope } if envelope.kind() != Kind::Unknown => {
-                self.client_message(&Message::new(line, text, envelope), to.clone(), &None);
+                let message = Message::new(line, text, envelope);
+                let params = Params::parse(envelope.params);
+                self.client_message(&message, &params, to.clone(), &None);
             }
             ParsedLine::Array { line, text } => self.client_batch(line, text, to, &None),
             // It may be half a call with its arguments, so its text is not for everybody (§10).
@@ -52,14 +54,19 @@ impl Session {
     }
 
     /// One message of the client, alone or out of a batch; `headers` go with it over HTTP.
-    pub fn client_message(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
+    pub fn client_message(
+        self: &Arc<Self>,
+        message: &Message,
+        params: &Params,
+        reply: Reply,
+        headers: &Headers,
+    ) {
         message.trace("client");
         match (message.envelope.kind(), message.envelope.id) {
             (Kind::Request, Some(raw)) => match Id::parse(raw) {
                 Some(key) => {
-                    let params = Params::parse(message.envelope.params);
                     let requester = Requester::new(key, raw, reply, headers.clone());
-                    self.client_request(message, &params, requester);
+                    self.client_request(message, params, requester);
                 }
                 // An id that can't be an id: the server's to judge, and never deferred.
                 None => {
@@ -68,7 +75,7 @@ impl Session {
                 }
             },
             (Kind::Response, Some(raw)) => self.client_response(message, raw, headers),
-            _ => self.client_notification(message, headers),
+            _ => self.client_notification(message, params, headers),
         }
     }
 
@@ -106,7 +113,7 @@ impl Session {
             state.client.headers = requester.headers.clone();
         }
         if let Some(cause) = &state.failure {
-            return self.answer(&requester, &error_line(&requester.id, INTERNAL_ERROR, cause));
+            return self.answer_error(&requester, INTERNAL_ERROR, cause);
         }
         self.meet(&mut state, params);
         if method == Some(Method::CallTool) {
@@ -158,18 +165,22 @@ impl Session {
         }
     }
 
-    fn client_notification(self: &Arc<Self>, message: &Message, headers: &Headers) {
+    fn client_notification(
+        self: &Arc<Self>,
+        message: &Message,
+        params: &Params,
+        headers: &Headers,
+    ) {
         let method = Method::of(&message.envelope);
-        let params = Params::parse(message.envelope.params);
         match method {
-            Some(Method::Cancelled) => return self.cancelled(message, &params, headers),
+            Some(Method::Cancelled) => return self.cancelled(message, params, headers),
             Some(Method::Initialized) => {
-                self.state().client.settings.note(method, message, &params);
+                self.state().client.settings.note(method, message, params);
             }
             _ => {}
         }
         let (line, headers) = (message.line.clone(), headers.clone());
-        let out = Outgoing::notification(line, headers, method, &message.envelope, &params);
+        let out = Outgoing::notification(line, headers, method, &message.envelope, params);
         self.upstream.send_if_up(out);
     }
 

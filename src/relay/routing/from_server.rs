@@ -170,9 +170,7 @@ impl Session {
             edits.replace(message.text, raw, &*requester.id);
         }
         requester.reply.push(&message.edited(edits));
-        if let Some(exchange) = requester.reply.exchange() {
-            exchange.finish();
-        }
+        requester.reply.finish();
     }
 
     /// A notification that may belong to a subscription: it carries the client's own id of it, and

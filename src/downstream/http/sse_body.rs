@@ -15,27 +15,29 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::rpc::lines::one_line;
 
-use super::body::take_part;
-use super::exchange::{Event, Reading};
+use super::parts::take_part;
+use super::reader::ResponseReader;
+use super::response_event::{QueuedAnswer, ResponseEvent};
 
 /// A stream that was silent for so long gets a comment.
-const BEAT: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b": keep-alive\n\n";
 /// Messages from this size on are not copied.
 const LARGE: usize = 16 << 10;
 
 /// The events of a request, as chunks of text.
-pub struct EventStream {
-    reading: Reading,
+pub struct SseBody {
+    reader: ResponseReader,
     chunks: VecDeque<Bytes>,
-    beat: Pin<Box<Sleep>>,
+    /// until the next comment
+    silence: Pin<Box<Sleep>>,
 }
 
-impl EventStream {
+impl SseBody {
     /// `opening`: the stream is opened to break a silence, so it begins with a comment.
-    pub fn new(reading: Reading, opening: bool) -> Self {
+    pub fn new(reader: ResponseReader, opening: bool) -> Self {
         let chunks = opening.then(|| Bytes::from_static(COMMENT)).into_iter().collect();
-        EventStream { reading, chunks, beat: Box::pin(sleep(BEAT)) }
+        SseBody { reader, chunks, silence: Box::pin(sleep(KEEP_ALIVE)) }
     }
 
     /// Sends again what a client missed, with the ids that it had.
@@ -51,21 +53,21 @@ impl EventStream {
             if let Some(chunk) = self.next_chunk() {
                 return Poll::Ready(Some(chunk));
             }
-            match self.reading.poll_event(context) {
-                Poll::Ready(Some(Event::Pause)) => return Poll::Ready(None),
+            match self.reader.poll_event(context) {
+                Poll::Ready(Some(ResponseEvent::Pause)) => return Poll::Ready(None),
                 Poll::Ready(None) => {
-                    if self.reading.is_over() {
-                        self.reading.done();
+                    if self.reader.is_at_end() {
+                        self.reader.mark_delivered();
                     }
                     return Poll::Ready(None);
                 }
                 Poll::Ready(Some(event)) => self.add(&event),
-                Poll::Pending => match self.beat.as_mut().poll(context) {
+                Poll::Pending => match self.silence.as_mut().poll(context) {
                     Poll::Ready(()) => self.chunks.push_back(Bytes::from_static(COMMENT)),
                     Poll::Pending => return Poll::Pending,
                 },
             }
-            self.beat.as_mut().reset(Instant::now() + BEAT);
+            self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
         }
     }
 
@@ -76,22 +78,25 @@ impl EventStream {
         if first.is_empty() {
             self.chunks.pop_front();
         }
-        if self.chunks.is_empty() && self.reading.is_over() {
-            self.reading.done();
+        if self.chunks.is_empty() && self.reader.is_at_end() {
+            self.reader.mark_delivered();
         }
         Some(part)
     }
 
-    fn add(&mut self, event: &Event) {
-        let exchange = self.reading.exchange();
+    fn add(&mut self, event: &ResponseEvent) {
+        let responder = self.reader.responder();
         match event {
-            Event::Message(message) | Event::Answer(message, _) => {
-                let id = exchange.log(message);
+            ResponseEvent::Message(message)
+            | ResponseEvent::Answer(QueuedAnswer { line: message, .. }) => {
+                let id = responder.record(message);
                 chunks_of(&mut self.chunks, id.as_deref(), message);
             }
-            Event::Prime(retry) => self.chunks.push_back(priming(exchange.last_id(), *retry)),
+            ResponseEvent::Prime(retry) => {
+                self.chunks.push_back(priming(responder.last_event_id(), *retry))
+            }
             // It has a status of its own, so it never comes on a stream.
-            Event::Refusal(_) | Event::Pause => {}
+            ResponseEvent::Refusal(_) | ResponseEvent::Pause => {}
         }
     }
 }
