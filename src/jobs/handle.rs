@@ -69,7 +69,7 @@ pub struct View {
 
 /// The answer to a call of ours, or to a call that became a job.
 #[derive(Debug, PartialEq)]
-pub enum Answer {
+pub enum JobAnswer {
     /// raw JSON of a result
     Result(String),
     /// raw JSON of a JSON-RPC error
@@ -203,11 +203,11 @@ pub fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) -> Stri
 }
 
 /// §5.1: the answer about a job that has ended: the server's own result, or what stands for it.
-pub fn ended(view: &View, job: &Job, end: &End) -> Answer {
+pub fn ended(view: &View, job: &Job, end: &End) -> JobAnswer {
     match &end.outcome {
         Some(Outcome::Result(result)) => {
             let result = String::from_utf8_lossy(result);
-            Answer::Result(with_job(&result, &job_meta(job, end.status)))
+            JobAnswer::Result(with_job(&result, &job_meta(job, end.status)))
         }
         Some(Outcome::Error(error)) => replayed_error(view, job, &String::from_utf8_lossy(error)),
         Some(Outcome::Lost(cause)) => {
@@ -221,28 +221,28 @@ pub fn ended(view: &View, job: &Job, end: &End) -> Answer {
     }
 }
 
-fn closed(view: &View, job: &Job, status: Status, message: String) -> Answer {
+fn closed(view: &View, job: &Job, status: Status, message: String) -> JobAnswer {
     let body = json(&Report::new(job, status, message));
-    Answer::Result(tool_result(view, &body, true, Some(&job_meta(job, status))))
+    JobAnswer::Result(tool_result(view, &body, true, Some(&job_meta(job, status))))
 }
 
-fn replayed_error(view: &View, job: &Job, error: &str) -> Answer {
+fn replayed_error(view: &View, job: &Job, error: &str) -> JobAnswer {
     let code = Members::parse(error).and_then(|error| error.get("code")?.parse().ok());
     // Clients act on it, so it alone is replayed (§5.1).
     if code == Some(URL_ELICITATION_REQUIRED) {
-        return Answer::Error(error.to_owned());
+        return JobAnswer::Error(error.to_owned());
     }
     let mut report = Report::new(job, Status::Failed, wording::failed_with_error(job));
     report.error = serde_json::from_str(error).ok();
     let body = json(&report);
-    Answer::Result(tool_result(view, &body, true, Some(&job_meta(job, Status::Failed))))
+    JobAnswer::Result(tool_result(view, &body, true, Some(&job_meta(job, Status::Failed))))
 }
 
 /// §8.4: the server's question, to be answered by calling `job_get` again with the answers, as the
 /// modern era answers any question.
-pub fn question(job: &Job, question: &[u8]) -> Answer {
+pub fn question(job: &Job, question: &[u8]) -> JobAnswer {
     let meta = job_meta(job, Status::InputRequired);
-    Answer::Result(with_job(&String::from_utf8_lossy(question), &meta))
+    JobAnswer::Result(with_job(&String::from_utf8_lossy(question), &meta))
 }
 
 /// §5.2: the answer to `job_cancel`.

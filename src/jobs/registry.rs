@@ -18,7 +18,7 @@ use super::eta::PastRuns;
 use super::joinable::Joinable;
 use super::live::{Job, LiveJob, LiveJobs, Owner, Place};
 use super::record::{Outcome, Record, Status, Terms};
-use super::store::{Answer, Full, Store, StoreError, ready, taken_now};
+use super::store::{Full, Store, StoreError, StoreFuture, ready, taken_now};
 
 /// The jobs and what is known of past ones.
 pub struct Registry {
@@ -51,7 +51,7 @@ pub struct Start {
 /// A job that has just begun. Whoever asked for it may be told once it is stored.
 pub struct Begun {
     pub job: Arc<LiveJob>,
-    pub stored: Answer<()>,
+    pub stored: StoreFuture<()>,
 }
 
 impl Registry {
@@ -130,7 +130,7 @@ impl Registry {
     /// Goes on with what the store says: at once where that is there, else in a task.
     pub fn when<T: Send + 'static>(
         &self,
-        answer: Answer<T>,
+        answer: StoreFuture<T>,
         then: impl FnOnce(Result<T, StoreError>) + Send + 'static,
     ) {
         match taken_now(answer) {
@@ -145,7 +145,7 @@ impl Registry {
 
     /// A caller's job by its full id, or one of their own by a prefix of at least 8 characters that
     /// only one of these has, in any case (§4.4).
-    pub fn get(&self, caller: &Caller, id: &str) -> Answer<Option<Job>> {
+    pub fn get(&self, caller: &Caller, id: &str) -> StoreFuture<Option<Job>> {
         let Some((low, high)) = id_range(id) else { return ready(None) };
         let is_whole = low == high;
         if is_whole && let Some(job) = self.live.get(&low) {
@@ -165,7 +165,7 @@ impl Registry {
     }
 
     /// A caller's jobs, newest first (§5.1).
-    pub fn list(&self, caller: &Caller, most: usize) -> Answer<Vec<Job>> {
+    pub fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Job>> {
         let live = self.live.clone();
         mapped(self.store.list(caller, most), move |records| {
             records.into_iter().map(|record| live.job(record)).collect()
@@ -180,7 +180,7 @@ impl Registry {
 
     /// The job that an equal call joins: one that runs, or whose result is unfetched and younger
     /// than `join_window` (§7). `None`: it is known at once that there is none.
-    pub fn join(&self, fingerprint: &Fingerprint) -> Option<Answer<Option<Job>>> {
+    pub fn join(&self, fingerprint: &Fingerprint) -> Option<StoreFuture<Option<Job>>> {
         let id = self.joinable().find(fingerprint)?;
         if let Some(job) = self.live.get(&id) {
             // A question is for the caller that the server asked.
@@ -218,7 +218,7 @@ fn record_of(start: &Start) -> Record {
 }
 
 /// An answer of the store, made into another one.
-fn mapped<T, U>(answer: Answer<T>, f: impl FnOnce(T) -> U + Send + 'static) -> Answer<U>
+fn mapped<T, U>(answer: StoreFuture<T>, f: impl FnOnce(T) -> U + Send + 'static) -> StoreFuture<U>
 where
     T: Send + 'static,
     U: Send + 'static,
@@ -262,7 +262,7 @@ mod tests {
             (SlowStore { memory: MemoryStore::new(limits), answers: Mutex::new(sender) }, receiver)
         }
 
-        fn later(&self, answer: Answer<()>) -> Answer<()> {
+        fn later(&self, answer: StoreFuture<()>) -> StoreFuture<()> {
             let (release, released) = oneshot::channel();
             self.answers.lock().unwrap().send(release).unwrap();
             Box::pin(async move {
@@ -273,27 +273,27 @@ mod tests {
     }
 
     impl Store for SlowStore {
-        fn create(&self, record: Arc<Record>) -> Result<Answer<()>, Full> {
+        fn create(&self, record: Arc<Record>) -> Result<StoreFuture<()>, Full> {
             self.memory.create(record).map(|answer| self.later(answer))
         }
 
-        fn finish(&self, record: Arc<Record>) -> Answer<()> {
+        fn finish(&self, record: Arc<Record>) -> StoreFuture<()> {
             self.later(self.memory.finish(record))
         }
 
-        fn fetched(&self, id: Uuid) -> Answer<()> {
+        fn fetched(&self, id: Uuid) -> StoreFuture<()> {
             self.memory.fetched(id)
         }
 
-        fn get(&self, id: Uuid) -> Answer<Option<Arc<Record>>> {
+        fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>> {
             self.memory.get(id)
         }
 
-        fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> Answer<Option<Arc<Record>>> {
+        fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> StoreFuture<Option<Arc<Record>>> {
             self.memory.find(caller, low, high)
         }
 
-        fn list(&self, caller: &Caller, most: usize) -> Answer<Vec<Arc<Record>>> {
+        fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>> {
             self.memory.list(caller, most)
         }
 

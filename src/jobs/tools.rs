@@ -10,7 +10,7 @@ use crate::mcp::meta::with_job;
 use crate::rpc::object::Members;
 use crate::rpc::string::string;
 
-use super::handle::{self, Answer, Names, View, job_meta, tool_result};
+use super::handle::{self, JobAnswer, Names, View, job_meta, tool_result};
 use super::live::Job;
 use super::pages::{Pages, text_block};
 use super::record::Outcome;
@@ -138,7 +138,7 @@ fn boolean(raw: &str) -> Result<bool, String> {
 
 /// An answer about a job, and whether its result was read to the end with it.
 pub struct Rendered {
-    pub answer: Answer,
+    pub answer: JobAnswer,
     pub to_the_end: bool,
 }
 
@@ -155,14 +155,14 @@ pub struct Form {
 /// §5.1: the answer about a job as it stands: a handle, a question of the server, or the end.
 pub fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Rendered {
     if form.envelope {
-        let answer = Answer::Result(handle::envelope(view, job));
+        let answer = JobAnswer::Result(handle::envelope(view, job));
         return Rendered { answer, to_the_end: job.is_done() };
     }
     if let Some(asked) = job.question() {
         return Rendered { answer: handle::question(job, &asked), to_the_end: false };
     }
     let Some(end) = &job.record.end else {
-        let answer = Answer::Result(handle::handle(view, registry, job, form.joined));
+        let answer = JobAnswer::Result(handle::handle(view, registry, job, form.joined));
         return Rendered { answer, to_the_end: false };
     };
     let page = form.page.unwrap_or(1);
@@ -207,7 +207,7 @@ fn one_page(view: &View, job: &Job, pages: &Pages, page: i64) -> Rendered {
         meta["next_action"] = next["next_action"].clone();
     }
     let result = pages.page(number, trailer);
-    let answer = Answer::Result(with_job(&result, &meta.to_string()));
+    let answer = JobAnswer::Result(with_job(&result, &meta.to_string()));
     Rendered { answer, to_the_end: last }
 }
 
@@ -219,7 +219,7 @@ fn no_such_page(view: &View, job: &Job, page: i64, count: usize) -> Rendered {
         "pages": count,
     });
     let meta = job_meta(job, status);
-    let answer = Answer::Result(tool_result(view, &body.to_string(), true, Some(&meta)));
+    let answer = JobAnswer::Result(tool_result(view, &body.to_string(), true, Some(&meta)));
     Rendered { answer, to_the_end: false }
 }
 

@@ -19,7 +19,7 @@ use crate::downstream::{Answer, Channel, Reply};
 use crate::jobs::caller::Caller;
 use crate::jobs::duplicates::{Fingerprint, fingerprint};
 use crate::jobs::registry::Registry;
-use crate::jobs::store::{self, Answer as StoreAnswer};
+use crate::jobs::store::{self, StoreFuture};
 use crate::mcp::compose::{cancelled_line, error_line};
 use crate::mcp::params::Params;
 use crate::rpc::id::Id;
@@ -142,7 +142,7 @@ impl Session {
     pub(super) fn once_stored(
         &self,
         state: &mut State,
-        stored: StoreAnswer<()>,
+        stored: StoreFuture<()>,
         then: impl FnOnce(&Arc<Session>) + Send + 'static,
     ) {
         let Some(me) = self.me.upgrade() else { return };

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::downstream::Batch;
 use crate::jobs::registry::Registry;
-use crate::jobs::store::Answer;
+use crate::jobs::store::StoreFuture;
 use crate::rpc::id::Id;
 use crate::upstream::Headers;
 
@@ -87,12 +87,12 @@ pub enum Due {
 /// Something that may leave only once a job is stored (contract §11). No lock is held meanwhile, since
 /// a store may take its time.
 pub struct After {
-    stored: Answer<()>,
+    stored: StoreFuture<()>,
     then: Box<dyn FnOnce() + Send>,
 }
 
 impl After {
-    pub fn new(stored: Answer<()>, then: impl FnOnce() + Send + 'static) -> Self {
+    pub fn new(stored: StoreFuture<()>, then: impl FnOnce() + Send + 'static) -> Self {
         After { stored, then: Box::new(then) }
     }
 

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::jobs::caller::Caller;
 use crate::jobs::record::{Record, Status};
 
-use super::{Answer, Full, Limits, Store, ready};
+use super::{Full, Limits, Store, StoreFuture, ready};
 
 /// How long a tombstone tells what became of an expired job (§5.1).
 const TOMBSTONE: Duration = Duration::from_secs(24 * 3600);
@@ -118,14 +118,14 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn create(&self, record: Arc<Record>) -> Result<Answer<()>, Full> {
+    fn create(&self, record: Arc<Record>) -> Result<StoreFuture<()>, Full> {
         let mut index = self.index();
         self.check_room(&mut index, &record.caller)?;
         index.insert(record);
         Ok(ready(()))
     }
 
-    fn finish(&self, record: Arc<Record>) -> Answer<()> {
+    fn finish(&self, record: Arc<Record>) -> StoreFuture<()> {
         let (id, ttl) = (record.id, record.terms.result_ttl);
         let mut index = self.index();
         index.ended(record);
@@ -134,7 +134,7 @@ impl Store for MemoryStore {
         ready(())
     }
 
-    fn fetched(&self, id: Uuid) -> Answer<()> {
+    fn fetched(&self, id: Uuid) -> StoreFuture<()> {
         let mut index = self.index();
         let now = Instant::now();
         if let Some(ttl) = index.set_fetched(id, now) {
@@ -143,11 +143,11 @@ impl Store for MemoryStore {
         ready(())
     }
 
-    fn get(&self, id: Uuid) -> Answer<Option<Arc<Record>>> {
+    fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>> {
         ready(self.index().jobs.get(&id).map(|entry| entry.record.clone()))
     }
 
-    fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> Answer<Option<Arc<Record>>> {
+    fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> StoreFuture<Option<Arc<Record>>> {
         let index = self.index();
         let records = index.jobs.range(low..=high).map(|(_, entry)| &entry.record);
         let mut own = records.filter(|record| record.caller.own() == caller.own());
@@ -155,7 +155,7 @@ impl Store for MemoryStore {
         ready(found)
     }
 
-    fn list(&self, caller: &Caller, most: usize) -> Answer<Vec<Arc<Record>>> {
+    fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>> {
         let Some(own) = caller.own() else { return ready(Vec::new()) };
         let index = self.index();
         let own = index.by_caller.range((own.clone(), 0)..=(own.clone(), u64::MAX));

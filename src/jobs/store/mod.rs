@@ -18,7 +18,7 @@ use super::caller::Caller;
 use super::record::Record;
 
 /// What a store will say.
-pub type Answer<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
 /// A store that can't do now what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -50,23 +50,23 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// One of the [`Limits`] is reached, for everybody or for this principal (§10).
-    fn create(&self, record: Arc<Record>) -> Result<Answer<()>, Full>;
+    fn create(&self, record: Arc<Record>) -> Result<StoreFuture<()>, Full>;
 
     /// Keeps the end of a job. Nobody may be told of it before the answer (§11).
-    fn finish(&self, record: Arc<Record>) -> Answer<()>;
+    fn finish(&self, record: Arc<Record>) -> StoreFuture<()>;
 
     /// The result was read to the end: from now on it is kept for `fetched_ttl`.
-    fn fetched(&self, id: Uuid) -> Answer<()>;
+    fn fetched(&self, id: Uuid) -> StoreFuture<()>;
 
     /// The job of this id, whoever's it is.
-    fn get(&self, id: Uuid) -> Answer<Option<Arc<Record>>>;
+    fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>>;
 
     /// The one job of the caller's own whose id lies in this range; `None` where there is no such
     /// job, or more than one.
-    fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> Answer<Option<Arc<Record>>>;
+    fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> StoreFuture<Option<Arc<Record>>>;
 
     /// The caller's own jobs, newest first, at most `most`.
-    fn list(&self, caller: &Caller, most: usize) -> Answer<Vec<Arc<Record>>>;
+    fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>>;
 
     /// Drops results and tombstones when their time has come; runs for ever.
     fn sweep(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -81,7 +81,7 @@ pub fn open(jobs: &config::Jobs) -> Arc<dyn Store> {
 }
 
 /// An answer that is there.
-pub fn ready<T: Send + 'static>(value: T) -> Answer<T> {
+pub fn ready<T: Send + 'static>(value: T) -> StoreFuture<T> {
     Box::pin(std::future::ready(Ok(value)))
 }
 
@@ -89,7 +89,7 @@ pub fn ready<T: Send + 'static>(value: T) -> Answer<T> {
 ///
 /// # Errors
 /// The answer itself, where it is not there yet.
-pub fn taken_now<T>(mut answer: Answer<T>) -> Result<Result<T, StoreError>, Answer<T>> {
+pub fn taken_now<T>(mut answer: StoreFuture<T>) -> Result<Result<T, StoreError>, StoreFuture<T>> {
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Ok(value),
         Poll::Pending => Err(answer),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::config::{Duplicates, ToolPolicy};
 use crate::jobs::live::Job;
-use crate::jobs::store::Answer;
+use crate::jobs::store::StoreFuture;
 use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::mcp::meta::{MetaEdit, edit_meta};
 use crate::mcp::method::Method;
@@ -76,7 +76,7 @@ impl Session {
         rules: &Rules,
         headers: &Headers,
         params: Option<&str>,
-    ) -> Option<Answer<Option<Job>>> {
+    ) -> Option<StoreFuture<Option<Job>>> {
         if rules.policy.duplicates == Duplicates::Run || !self.registry.may_join(&rules.tool) {
             return None;
         }
@@ -86,7 +86,7 @@ impl Session {
     /// §7: the call waits for the job of an equal one; where that can't be joined after all, it runs.
     fn join_or_run(
         self: &Arc<Self>,
-        found: Answer<Option<Job>>,
+        found: StoreFuture<Option<Job>>,
         rules: Rules,
         line: Bytes,
         requester: Requester,

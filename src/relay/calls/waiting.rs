@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tracing::debug;
 
-use crate::downstream;
-use crate::jobs::handle::{self, Answer, View};
+use crate::downstream::Answer;
+use crate::jobs::handle::{self, JobAnswer, View};
 use crate::jobs::live::{Job, LiveJob};
 use crate::jobs::registry::Registry;
 use crate::jobs::tools::{self, Form, Rendered};
@@ -59,7 +59,7 @@ impl Shows {
         match self {
             Shows::Job(form) => tools::get(view, registry, job, form),
             Shows::Cancellation => {
-                let answer = Answer::Result(handle::cancelled(view, job));
+                let answer = JobAnswer::Result(handle::cancelled(view, job));
                 Rendered { answer, to_the_end: false }
             }
         }
@@ -126,13 +126,13 @@ impl Session {
             live.polled();
         }
         match answer {
-            Answer::Result(result) => {
+            JobAnswer::Result(result) => {
                 self.answer(requester, &result_line(&requester.id, &result));
             }
             // The one error that is replayed (§5.1).
-            Answer::Error(error) => {
+            JobAnswer::Error(error) => {
                 let line = raw_error_line(&requester.id, &error);
-                let answer = downstream::Answer::error(&line, URL_ELICITATION_REQUIRED);
+                let answer = Answer::error(&line, URL_ELICITATION_REQUIRED);
                 self.send_answer(requester, &answer);
             }
         }
