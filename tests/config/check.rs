@@ -1,18 +1,11 @@
 //! `unhurry check`: its report, its warnings, its exit codes (contract §2).
 
 use serde_json::json;
-use support::cli::{Ran, Run};
-
-/// A run that must end well.
-fn good(run: &Run) -> Ran {
-    let ran = run.go();
-    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{}", ran.stdout);
-    ran
-}
+use support::cli::Run;
 
 #[test]
 fn s2_check_reports_the_server_and_what_is_added() {
-    let ran = good(&Run::check(&[]));
+    let ran = Run::check(&[]).good();
     let lines: Vec<_> = ran.stdout.lines().collect();
     assert_eq!(lines[0], "config   none, the defaults hold");
     assert_eq!(lines[1], "server   fake-server (2025-11-25), 13 tools");
@@ -33,7 +26,7 @@ fn s2_check_prints_each_tool_with_its_effective_policy() {
         tools.echo.duplicates = "run"
         "#,
     );
-    let ran = good(&run);
+    let ran = run.good();
     let file = run.path(".config/unhurry/config.toml");
     assert_eq!(ran.stdout.lines().next(), Some(&*format!("config   {}", file.display())));
     assert_eq!(ran.tool("script"), ["script", "0s", "[tools.\"s*\"]"]);
@@ -45,14 +38,14 @@ fn s2_check_prints_each_tool_with_its_effective_policy() {
 
 #[test]
 fn s2_check_reads_a_modern_server_and_all_pages() {
-    let ran = good(&Run::check(&["--modern", "--page-size", "5"]));
+    let ran = Run::check(&["--modern", "--page-size", "5"]).good();
     assert!(ran.stdout.contains("server   fake-server (2026-07-28), 13 tools"), "{}", ran.stdout);
     assert_eq!(ran.tool("close_stdout"), ["close_stdout", "25s", "default"]);
 }
 
 #[test]
 fn s2_a_server_without_tools_is_no_fault() {
-    let ran = good(&Run::check(&["--no-tools"]));
+    let ran = Run::check(&["--no-tools"]).good();
     assert!(ran.stdout.contains("(2025-11-25), 0 tools"), "{}", ran.stdout);
 }
 
@@ -61,7 +54,7 @@ fn c81_check_warns_of_names_that_are_too_long_and_names_the_clash() {
     let long = "l".repeat(51);
     let tools = json!([{"name": "job_get"}, {"name": long}, {"name": "m".repeat(50)}]).to_string();
     let run = Run::check(&["--tools", "tools.json"]).file("tools.json", &tools);
-    let ran = good(&run);
+    let ran = run.good();
     assert!(ran.stdout.contains("adds     unhurry_job_get, job_cancel"), "{}", ran.stdout);
     let words =
         format!("the name {long:?} is longer than 50 characters: some clients hide such tools");
@@ -72,7 +65,7 @@ fn c81_check_warns_of_names_that_are_too_long_and_names_the_clash() {
 fn s2_check_warns_of_a_pattern_that_fits_no_tool() {
     let run = Run::check(&[])
         .config("tools.\"build_*\".max_runtime = \"2h\"\ntools.\"e*\".max_concurrent = 1\n");
-    assert_eq!(good(&run).warnings(), ["[tools.\"build_*\"] fits no tool of the server"]);
+    assert_eq!(run.good().warnings(), ["[tools.\"build_*\"] fits no tool of the server"]);
 }
 
 #[test]
@@ -85,7 +78,7 @@ fn s2_check_warns_of_allow_lists_that_hide_our_tools() {
     let codex = "[mcp_servers.slow]\ncommand = \"/opt/unhurry\"\nenabled_tools = [\"build\"]\n[mcp_servers.open]\ncommand = \"unhurry\"\n";
     let run = Run::check(&[]).file(".gemini/settings.json", &gemini.to_string());
     let run = run.file(".codex/config.toml", codex);
-    let ran = good(&run);
+    let ran = run.good();
     let path = |name| run.path(name).display().to_string();
     assert_eq!(
         ran.warnings(),
@@ -104,39 +97,26 @@ fn s2_check_warns_of_allow_lists_that_hide_our_tools() {
 
 // Exit codes.
 
-/// A run that must end with exit code 69 and these words on stderr, and no report.
-fn assert_unavailable(run: &Run, words: &[&str]) {
-    let ran = run.go();
-    assert_eq!(ran.code, 69, "{}{}", ran.stdout, ran.stderr);
-    for words in words {
-        assert!(ran.stderr.contains(words), "{words:?} is not in {}", ran.stderr);
-    }
-    assert!(ran.stderr.starts_with("unhurry: ") && !ran.stdout.contains("TOOL"), "{}", ran.stdout);
-}
-
 #[test]
 fn s2_a_command_that_does_not_exist_is_69() {
-    assert_unavailable(
-        &Run::new(&["check", "--", "no-such-server-here"]),
-        &["no-such-server-here"],
-    );
+    Run::new(&["check", "--", "no-such-server-here"]).unavailable(&["no-such-server-here"]);
 }
 
 #[test]
 fn s2_a_server_that_ends_is_69_with_its_exit_code() {
-    assert_unavailable(&Run::check(&["--exit", "9"]), &["no answer to initialize", "code 9"]);
+    Run::check(&["--exit", "9"]).unavailable(&["no answer to initialize", "code 9"]);
 }
 
 #[test]
 fn s2_a_usage_on_stdout_is_shown() {
     let words = ["Usage: ", "an argument is missing", "no JSON-RPC"];
-    assert_unavailable(&Run::check(&["--usage-and-exit", "2"]), &words);
+    Run::check(&["--usage-and-exit", "2"]).unavailable(&words);
 }
 
 #[test]
 fn s2_a_server_that_never_answers_initialize_is_69_after_start_timeout() {
     let run = Run::check(&["--silent"]).config("[upstream]\nstart_timeout = \"300ms\"\n");
-    assert_unavailable(&run, &["has not answered initialize for 300ms (upstream.start_timeout)"]);
+    run.unavailable(&["has not answered initialize for 300ms (upstream.start_timeout)"]);
 }
 
 #[test]

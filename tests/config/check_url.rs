@@ -1,27 +1,16 @@
 //! `unhurry check URL`: the same report for a server over HTTP (contract §2).
 
 use serde_json::json;
-use support::cli::{Ran, Run};
+use support::cli::Run;
 use support::{Entry, FakeHttp, Transport};
 
 fn check(server: &FakeHttp) -> Run {
     Run::new(&["check", &server.url()])
 }
 
-/// A run that must end well.
-fn good(run: &Run) -> Ran {
-    let ran = run.go();
-    assert_eq!((ran.code, &*ran.stderr), (0, ""), "{}", ran.stdout);
-    ran
-}
-
-/// A run that must end with exit code 69 and these words on stderr.
+/// A run that must end with exit code 69 and these words on stderr, in one line.
 fn assert_unavailable(run: &Run, words: &[&str]) {
-    let ran = run.go();
-    assert_eq!(ran.code, 69, "{}{}", ran.stdout, ran.stderr);
-    for words in words {
-        assert!(ran.stderr.contains(words), "{words:?} is not in {}", ran.stderr);
-    }
+    let ran = run.unavailable(words);
     assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
 }
 
@@ -38,7 +27,7 @@ fn s2_check_reports_a_server_at_a_url_over_every_transport() {
     ];
     for (transport, flags, version) in rows {
         let server = FakeHttp::over(transport, flags);
-        let ran = good(&check(&server));
+        let ran = check(&server).good();
         let line = format!("server   fake-server ({version}), 13 tools\n");
         assert!(ran.stdout.contains(&line), "{transport:?} {flags:?}: {}", ran.stdout);
         assert!(ran.stdout.contains("adds     job_get, job_cancel\n"), "{}", ran.stdout);
@@ -53,18 +42,18 @@ fn s2_check_takes_the_url_from_the_config_and_sends_its_headers() {
         "[upstream]\nurl = \"{}\"\nheaders = {{ Authorization = \"Bearer good\" }}\n",
         server.url()
     );
-    let ran = good(&Run::new(&["check"]).config(&toml));
+    let ran = Run::new(&["check"]).config(&toml).good();
     assert!(ran.stdout.contains("13 tools"), "{}", ran.stdout);
 }
 
 #[test]
 fn s2_check_ends_its_session_and_calls_nothing() {
     let server = FakeHttp::start(&[]);
-    good(&check(&server));
+    check(&server).good();
     let journal = server.journal();
     let last = journal.iter().rfind(|entry| entry.is_http()).and_then(Entry::http_method);
     assert_eq!(last, Some("DELETE"));
-    assert!(journal.iter().all(|entry| entry.method().as_deref() != Some("tools/call")));
+    assert!(journal.iter().all(|entry| !entry.has_method("tools/call")));
 }
 
 #[test]

@@ -13,6 +13,8 @@ use unhurry::config::{
     ToolPolicy, Upstream,
 };
 
+use super::{seconds, written};
+
 /// An environment with what the files in `config/` use, and `more`.
 fn environment(more: &[(&str, &str)]) -> Vec<(String, String)> {
     let common = [
@@ -53,15 +55,6 @@ fn from_variables(more: &[(&str, &str)]) -> Result<Config, ConfigError> {
     Config::load(&command(), &environment(more))
 }
 
-/// A file of its own for the test called `test`.
-fn written(test: &str, text: &str) -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("config").join(test);
-    fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("config.toml");
-    fs::write(&file, text).unwrap();
-    file
-}
-
 fn from_text(test: &str, text: &str) -> Result<Config, ConfigError> {
     from_file(&written(test, text), &[])
 }
@@ -81,10 +74,6 @@ fn valid(name: &str) -> Config {
 
 fn error(result: Result<Config, ConfigError>) -> String {
     result.expect_err("must be refused").to_string()
-}
-
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
 }
 
 #[test]

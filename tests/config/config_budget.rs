@@ -1,22 +1,15 @@
 //! contract §3: which section holds for a tool or a client, and "Which budget holds".
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
 use unhurry::config::{Budget, Config, Duplicates, Overrides, Policies, Source};
 
-/// The policies of a config file with this text.
-fn policies(test: &str, text: &str) -> Policies {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("budget_{test}.toml"));
-    fs::write(&file, text).unwrap();
-    let command = vec!["server".into()];
-    let overrides = Overrides { config_file: Some(file), command, ..Overrides::default() };
-    Config::load(&overrides, &[]).unwrap().policy
-}
+use super::{seconds, written};
 
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
+/// The policies of a config file with this text.
+fn policies(text: &str) -> Policies {
+    let command = vec!["server".into()];
+    let file = Some(written("budget", text));
+    let overrides = Overrides { config_file: file, command, ..Overrides::default() };
+    Config::load(&overrides, &[]).unwrap().policy
 }
 
 fn after(s: u64) -> Budget {
@@ -39,7 +32,6 @@ fn budget(
 #[test]
 fn s3_an_exact_name_beats_the_longest_glob_beats_defaults() {
     let policies = policies(
-        "sections",
         r#"
         [defaults]
         max_concurrent = 1
@@ -64,7 +56,6 @@ fn s3_an_exact_name_beats_the_longest_glob_beats_defaults() {
 #[test]
 fn s3_a_section_sets_only_its_own_keys() {
     let policies = policies(
-        "own_keys",
         r#"
         defaults.max_runtime = "3h"
         tools."*".duplicates = "run"
@@ -79,7 +70,7 @@ fn s3_a_section_sets_only_its_own_keys() {
 
 #[test]
 fn s3_the_clients_budget_is_clients_else_defaults_else_builtin_else_25s() {
-    let nothing = policies("nothing", "");
+    let nothing = policies("");
     let client = |policies: &Policies, name| {
         let client = policies.client(name);
         (client.budget, client.source.to_string(), client.limit)
@@ -89,13 +80,13 @@ fn s3_the_clients_budget_is_clients_else_defaults_else_builtin_else_25s() {
     assert_eq!(client(&nothing, Some("codex-mcp-client")), codex);
     assert_eq!(client(&nothing, Some("codex-mcp-client-2")).0, after(25));
     let text = "defaults.answer_within = \"60s\"\nclients.\"codex*\".page_bytes = \"1KiB\"\n";
-    let defaults = policies("defaults", text);
+    let defaults = policies(text);
     let set = (after(60), "[defaults]".into(), None);
     assert_eq!(client(&defaults, Some("codex-mcp-client")), set);
     assert_eq!(client(&defaults, None), set);
     assert_eq!(defaults.client(Some("codex-mcp-client")).page_bytes, 1024);
     let text = "clients.\"codex*\".answer_within = \"9s\"\ndefaults.answer_within = \"60s\"\n";
-    let clients = policies("clients", text);
+    let clients = policies(text);
     let own = (after(9), "[clients.\"codex*\"]".into(), Some(seconds(9)));
     assert_eq!(client(&clients, Some("codex-mcp-client")), own);
     assert_eq!(client(&clients, None), set);
@@ -103,7 +94,7 @@ fn s3_the_clients_budget_is_clients_else_defaults_else_builtin_else_25s() {
 
 #[test]
 fn s3_a_calls_budget_is_the_wish_else_tools_else_the_clients() {
-    let policies = policies("wish", "tools.build.answer_within = \"60s\"\n");
+    let policies = policies("tools.build.answer_within = \"60s\"\n");
     let tool = (after(60), "[tools.\"build\"]".into());
     assert_eq!(budget(&policies, "build", "x", None, None), tool);
     assert_eq!(budget(&policies, "other", "x", None, None), (after(25), "default".into()));
@@ -115,7 +106,7 @@ fn s3_a_calls_budget_is_the_wish_else_tools_else_the_clients() {
 #[test]
 fn s3_no_budget_is_longer_than_clients_or_learned() {
     let text = "tools.build.answer_within = \"60s\"\nclients.short.answer_within = \"4s\"\n";
-    let policies = policies("limits", text);
+    let policies = policies(text);
     let short = (after(4), "[clients.\"short\"]".into());
     assert_eq!(budget(&policies, "build", "short", None, None), short);
     assert_eq!(budget(&policies, "build", "short", Some(30), None), short);
@@ -131,7 +122,7 @@ fn s3_no_budget_is_longer_than_clients_or_learned() {
 #[test]
 fn s3_never_is_exempt_from_wish_and_limits() {
     let text = "tools.build.answer_within = \"never\"\nclients.short.answer_within = \"4s\"\n";
-    let policies = policies("never", text);
+    let policies = policies(text);
     let never = (Budget::Never, "[tools.\"build\"]".into());
     assert_eq!(budget(&policies, "build", "short", Some(1), Some(1)), never);
 }
@@ -143,7 +134,7 @@ fn s3_never_for_a_client_or_by_default_yields_only_to_tools() {
         tools.build.answer_within = "60s"
         clients.patient.answer_within = "never"
         "#;
-    let policies = policies("never_client", text);
+    let policies = policies(text);
     let by_default = (Budget::Never, Source::Defaults.to_string());
     assert_eq!(budget(&policies, "other", "x", Some(1), Some(1)), by_default);
     let by_client = (Budget::Never, "[clients.\"patient\"]".into());

@@ -5,12 +5,7 @@ use std::path::{Path, PathBuf};
 
 use unhurry::config::{Config, Overrides, Transport, Upstream};
 
-/// A file of its own for the test called `test`.
-fn written(test: &str, text: &str) -> PathBuf {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("example_{test}.toml"));
-    fs::write(&file, text).unwrap();
-    file
-}
+use super::written;
 
 /// Loads a file, with a command on the command line or without.
 fn load(file: PathBuf, command: bool) -> Config {

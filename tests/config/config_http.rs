@@ -1,17 +1,10 @@
 //! contract §2, §3 and §10: servers by URL, and `[server]`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use unhurry::config::{Config, Overrides, Remote, Transport, Upstream};
 
-/// A file of its own for the test called `test`.
-fn written(test: &str, text: &str) -> Option<PathBuf> {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("http_{test}.toml"));
-    fs::write(&file, text).unwrap();
-    Some(file)
-}
+use super::written;
 
 fn load(flags: &Overrides, environment: &[(&str, &str)]) -> Result<Config, String> {
     let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
@@ -94,7 +87,8 @@ fn s3_a_url_alone_has_defaults() {
 
 #[test]
 fn s2_a_url_on_the_command_line_replaces_a_command() {
-    let flags = Overrides { config_file: written("to_url", COMMAND), ..url("http://flag/mcp") };
+    let flags =
+        Overrides { config_file: Some(written("to_url", COMMAND)), ..url("http://flag/mcp") };
     assert_eq!(remote(load(&flags, &[])).url, "http://flag/mcp");
     let variable = [("UNHURRY_UPSTREAM__URL", "http://variable/mcp")];
     let flags = Overrides { url: None, ..flags };
@@ -104,7 +98,7 @@ fn s2_a_url_on_the_command_line_replaces_a_command() {
 #[test]
 fn s2_a_command_on_the_command_line_replaces_a_url() {
     let command = vec!["x".into()];
-    let config_file = written("to_command", URL);
+    let config_file = Some(written("to_command", URL));
     let config = load(&Overrides { config_file, command, ..Overrides::default() }, &[]).unwrap();
     let Upstream::Command(command) = config.upstream else { panic!("{:?}", config.upstream) };
     assert_eq!((command.program.as_str(), command.args.len()), ("x", 0));
@@ -113,19 +107,20 @@ fn s2_a_command_on_the_command_line_replaces_a_url() {
 /// What was meant for one server is not sent to another.
 #[test]
 fn s10_a_url_on_the_command_line_leaves_the_files_credentials_behind() {
-    let flags = Overrides { config_file: written("other_url", URL), ..url("http://flag/mcp") };
+    let flags =
+        Overrides { config_file: Some(written("other_url", URL)), ..url("http://flag/mcp") };
     let other = remote(load(&flags, &[("UNHURRY_UPSTREAM__HEADERS__X", "1")]));
     assert_eq!((other.address().as_str(), other.transport), ("http://flag/mcp", Transport::Auto));
     assert_eq!((headers(&other), other.forward_headers.len()), (vec![("x", "1")], 0));
     let text = "[upstream]\nheaders.Authorization = \"secret\"\n";
-    let flags = Overrides { config_file: written("no_url", text), ..url("http://flag/mcp") };
+    let flags = Overrides { config_file: Some(written("no_url", text)), ..url("http://flag/mcp") };
     assert_eq!(headers(&remote(load(&flags, &[]))), [("authorization", "secret")]);
 }
 
 #[test]
 fn s2_header_flags_are_added_expanded_and_win() {
     let flags = |headers: &[&str]| Overrides {
-        config_file: written("header_flags", URL),
+        config_file: Some(written("header_flags", URL)),
         headers: headers.iter().map(|header| header.to_string()).collect(),
         ..Overrides::default()
     };
@@ -149,7 +144,7 @@ fn s2_header_flags_are_added_expanded_and_win() {
 
 #[test]
 fn s2_variables_set_headers_and_server() {
-    let file = written("variables", URL);
+    let file = Some(written("variables", URL));
     let flags = Overrides { config_file: file, ..Overrides::default() };
     let config = load(
         &flags,
@@ -176,7 +171,7 @@ fn s2_variables_set_headers_and_server() {
 #[test]
 fn s10_the_checks_of_host_and_origin_can_be_turned_off() {
     let text = "server = { allowed_hosts = [\"*\"], allowed_origins = [\"*\"] }\n";
-    let flags = Overrides { config_file: written("any", text), ..url("http://h/") };
+    let flags = Overrides { config_file: Some(written("any", text)), ..url("http://h/") };
     let server = load(&flags, &[]).unwrap().server;
     assert_eq!(
         (server.allowed_hosts, server.allowed_origins),
@@ -210,7 +205,7 @@ fn s3_keys_of_the_other_kind_are_refused_where_they_cannot_be_meant() {
     );
     let both = Overrides { command: vec!["x".into()], ..url("http://h/") };
     assert!(refused(both, &[]).starts_with("command line: upstream.url: a server is either"));
-    let file = Overrides { config_file: written("kinds", COMMAND), ..Overrides::default() };
+    let file = Overrides { config_file: Some(written("kinds", COMMAND)), ..Overrides::default() };
     let variable = ("UNHURRY_UPSTREAM__HEADERS__X", "hunter2");
     let place = "environment variable UNHURRY_UPSTREAM__HEADERS__X: upstream.headers: only for";
     assert!(refused(file, &[variable]).starts_with(place));
@@ -227,7 +222,7 @@ fn s2_no_error_shows_the_query_of_a_url() {
 #[test]
 fn s10_with_a_token_authorization_is_no_identity_and_stays_here() {
     let server = |text: &str| {
-        load(&Overrides { config_file: written("identity", text), ..url("http://h/") }, &[])
+        load(&Overrides { config_file: Some(written("identity", text)), ..url("http://h/") }, &[])
             .unwrap()
             .server
     };

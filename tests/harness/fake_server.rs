@@ -8,17 +8,6 @@ use support::json::member;
 use support::process::{alive, children_of, wait_gone};
 use support::{Line, Peer, Setup};
 
-async fn direct(flags: &[&str]) -> Peer {
-    let peer = Peer::direct(flags);
-    peer.initialize().await;
-    peer
-}
-
-fn names(tools: &Value) -> Vec<&str> {
-    let tools = tools["tools"].as_array().expect("a list of tools");
-    tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
-}
-
 // Openings.
 
 #[tokio::test]
@@ -82,7 +71,7 @@ async fn it_exits_at_once_when_told() {
 
 #[tokio::test]
 async fn it_ends_with_its_stdin() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     peer.close_stdin().await;
     assert_eq!(peer.exit().await.code(), Some(0));
     peer.journal_wait(|entry| entry.event == "eof").await;
@@ -90,7 +79,7 @@ async fn it_ends_with_its_stdin() {
 
 #[tokio::test]
 async fn it_ends_at_a_sigterm() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     peer.signal(Signal::SIGTERM);
     assert_eq!(peer.exit().await.code(), Some(128 + 15));
     peer.journal_wait(|entry| entry.event == "sigterm").await;
@@ -98,7 +87,8 @@ async fn it_ends_at_a_sigterm() {
 
 #[tokio::test]
 async fn it_stays_when_told_and_a_dropped_peer_kills_it_and_its_child() {
-    let peer = direct(&["--ignore-eof", "--ignore-sigterm", "--child"]).await;
+    let peer =
+        Peer::opened(Setup::direct().flags(&["--ignore-eof", "--ignore-sigterm", "--child"])).await;
     peer.close_stdin().await;
     peer.signal(Signal::SIGTERM);
     peer.journal_wait(|entry| entry.event == "eof").await;
@@ -114,12 +104,12 @@ async fn it_stays_when_told_and_a_dropped_peer_kills_it_and_its_child() {
 #[tokio::test]
 async fn its_first_processes_crash_at_a_call() {
     let flags = ["--state-file", "state", "--crash-first", "1"];
-    let first = direct(&flags).await;
+    let first = Peer::opened(Setup::direct().flags(&flags)).await;
     first.start("echo", json!({})).await;
     assert_eq!(first.exit().await.code(), Some(3));
     let second = Setup::direct().in_home_of(&first).flags(&flags).spawn();
     second.initialize().await;
-    assert_eq!(second.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    second.assert_works().await;
     assert_eq!(second.calls_of("echo").len(), 2, "the journal is that of the home");
 }
 
@@ -151,7 +141,9 @@ async fn it_writes_banners_a_byte_order_mark_and_crlf() {
 
 #[tokio::test]
 async fn it_writes_byte_by_byte_after_a_flood_of_stderr() {
-    let peer = direct(&["--byte-writes", "--stderr-at-start", "300000"]).await;
+    let peer =
+        Peer::opened(Setup::direct().flags(&["--byte-writes", "--stderr-at-start", "300000"]))
+            .await;
     assert_eq!(peer.call("echo", json!({"text": "é"})).await.text(), "é");
     peer.lines().iter().for_each(Line::assert_protocol);
     assert_eq!(peer.stderr().len(), 300_000);
@@ -161,23 +153,21 @@ async fn it_writes_byte_by_byte_after_a_flood_of_stderr() {
 
 #[tokio::test]
 async fn it_lists_its_tools() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let list = peer.ask("tools/list", json!({})).await;
-    assert_eq!(names(list.result())[..3], ["echo", "sleep", "structured"]);
+    assert_eq!(list.tool_names()[..3], ["echo", "sleep", "structured"]);
 }
 
 #[tokio::test]
 async fn it_lists_tools_of_a_file_in_pages() {
-    let setup = Setup::direct();
-    let file = setup.path("tools.json");
-    std::fs::write(&file, r#"[{"name":"build_a","x": 1.10},{"name":"b"},{"name":"c"}]"#).unwrap();
-    let file = file.to_str().unwrap();
-    let peer = setup.flags(&["--tools", file, "--page-size", "2"]).spawn();
+    let setup =
+        Setup::direct().tools(r#"[{"name":"build_a","x": 1.10},{"name":"b"},{"name":"c"}]"#);
+    let peer = setup.flags(&["--page-size", "2"]).spawn();
     let first = peer.ask("tools/list", json!({})).await;
-    assert_eq!(names(first.result()), ["build_a", "b"]);
+    assert_eq!(first.tool_names(), ["build_a", "b"]);
     assert!(first.raw.contains(r#""x": 1.10}"#), "tools are listed as they are written");
     let cursor = &first.result()["nextCursor"];
-    assert_eq!(names(peer.ask("tools/list", json!({"cursor": cursor})).await.result()), ["c"]);
+    assert_eq!(peer.ask("tools/list", json!({"cursor": cursor})).await.tool_names(), ["c"]);
     assert_eq!(peer.ask("tools/list", json!({"cursor": "x"})).await.error_code(), -32602);
     assert_eq!(peer.call("build_a", json!({"text": "hi"})).await.text(), "hi");
     assert_eq!(peer.call("other", json!({})).await.error_code(), -32602);
@@ -185,7 +175,7 @@ async fn it_lists_tools_of_a_file_in_pages() {
 
 #[tokio::test]
 async fn its_simple_tools_answer() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     assert_eq!(peer.call("echo", json!({"a": 1})).await.text(), r#"{"a":1}"#);
     assert_eq!(peer.call("sleep", json!({"ms": 1})).await.text(), "slept");
     let structured = peer.call("structured", json!({"ms": 0})).await;
@@ -201,7 +191,7 @@ async fn its_simple_tools_answer() {
 
 #[tokio::test]
 async fn it_reports_progress_under_the_callers_own_token() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let meta = json!({"progressToken": "abc"});
     peer.call_with_meta("progress", json!({"ms": 2, "steps": 2}), meta).await;
     let notes = peer.notifications();
@@ -214,7 +204,7 @@ async fn it_reports_progress_under_the_callers_own_token() {
 
 #[tokio::test]
 async fn it_waits_for_a_file() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let id = peer.start("wait_file", json!({"path": peer.path("go"), "text": "gone"})).await;
     peer.settle().await;
     assert!(peer.answers(&id).is_empty());
@@ -224,7 +214,7 @@ async fn it_waits_for_a_file() {
 
 #[tokio::test]
 async fn it_exits_and_closes_stdout_by_a_tool() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     peer.start("close_stdout", json!({})).await;
     peer.stdout_ended().await;
     assert!(alive(peer.pid()));
@@ -234,7 +224,7 @@ async fn it_exits_and_closes_stdout_by_a_tool() {
 
 #[tokio::test]
 async fn it_asks_the_client() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let id = peer.start("ask", json!({"message": "Which?"})).await;
     let question = peer.wait_method("elicitation/create").await;
     assert_eq!(question.json()["params"]["message"], "Which?");
@@ -253,7 +243,7 @@ async fn it_asks_a_modern_client_by_its_result() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_not_answered_unless_it_ignores_its_cancel() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let stopped = peer.start("sleep", json!({"ms": 60_000})).await;
     let late =
         peer.start("wait_file", json!({"path": peer.path("go"), "ignore_cancel": true})).await;
@@ -267,11 +257,11 @@ async fn a_cancelled_call_is_not_answered_unless_it_ignores_its_cancel() {
 
 #[tokio::test]
 async fn a_blocked_server_reads_nothing_while_a_call_runs() {
-    let peer = direct(&["--block"]).await;
+    let peer = Peer::opened(Setup::direct().flags(&["--block"])).await;
     let call = peer.start("wait_file", json!({"path": peer.path("go")})).await;
     let ping = peer.request("ping", json!({})).await;
     peer.journal_method("tools/call").await;
-    assert!(!peer.journal().iter().any(|entry| entry.method().as_deref() == Some("ping")));
+    assert!(!peer.journal().iter().any(|entry| entry.has_method("ping")));
     peer.create("go");
     peer.answer(&ping).await;
     peer.answer(&call).await;
@@ -283,7 +273,7 @@ async fn a_blocked_server_reads_nothing_while_a_call_runs() {
 
 #[tokio::test]
 async fn a_script_writes_whatever_a_test_wants() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let steps = json!([
         {"send": "id $ID"}, {"write": "half "}, {"repeat": ["ab", 3]}, {"write_hex": "b0ff0a"},
         {"stderr": "a word\n"}, {"stderr_flood": 100}, {"sleep": 1}, {"error": "[$ID]"},
@@ -301,7 +291,7 @@ async fn a_script_writes_whatever_a_test_wants() {
 
 #[tokio::test]
 async fn a_script_waits_asks_and_ends_the_server() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let steps = json!([
         {"wait_file": peer.path("go")},
         {"request": {"method": "roots/list", "params": {"n": 1.5}, "id": "$ID"}},
@@ -318,7 +308,7 @@ async fn a_script_waits_asks_and_ends_the_server() {
 
 #[tokio::test]
 async fn a_script_with_bad_steps_is_refused() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     assert_eq!(peer.script(json!([{"jump": 1}])).await.error_code(), -32602);
     assert_eq!(peer.script(json!([{"write_hex": "zz"}])).await.error_code(), -32602);
 }
@@ -327,7 +317,7 @@ async fn a_script_with_bad_steps_is_refused() {
 
 #[tokio::test]
 async fn it_answers_other_methods() {
-    let peer = direct(&["--answer", "tasks/get={\"a\":1.10}"]).await;
+    let peer = Peer::opened(Setup::direct().flags(&["--answer", "tasks/get={\"a\":1.10}"])).await;
     for method in ["ping", "logging/setLevel", "resources/subscribe"] {
         assert_eq!(*peer.ask(method, json!({})).await.result(), json!({}));
     }
@@ -339,7 +329,7 @@ async fn it_answers_other_methods() {
 
 #[tokio::test]
 async fn it_keeps_ids_and_params_as_they_came() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     let line = r#"{"id": 1e0 ,"params":{"a": 1.10},"method":"x/echo_params","jsonrpc":"2.0"}"#;
     peer.send_raw(line).await;
     assert_eq!(peer.answer("1e0").await.raw_result(), r#"{"a": 1.10}"#);
@@ -348,7 +338,7 @@ async fn it_keeps_ids_and_params_as_they_came() {
 
 #[tokio::test]
 async fn it_reads_a_batch_element_by_element() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     peer.send_raw(r#"[{"id":"a","method":"ping"},{"id":"b","method":"ping"}]"#).await;
     peer.answer("\"a\"").await;
     peer.answer("\"b\"").await;
@@ -356,7 +346,7 @@ async fn it_reads_a_batch_element_by_element() {
 
 #[tokio::test]
 async fn it_notes_what_it_cannot_read() {
-    let peer = direct(&[]).await;
+    let peer = Peer::opened(Setup::direct()).await;
     peer.send_bytes(b"\xff{\n").await;
     let entry = peer.journal_wait(|entry| entry.line.ends_with('{')).await;
     assert_eq!((entry.line.as_str(), &entry.json["utf8"]), ("\u{fffd}{", &json!(false)));
@@ -367,7 +357,7 @@ async fn it_notes_what_it_cannot_read() {
 #[tokio::test]
 async fn it_starts_fast() {
     let start = Instant::now();
-    direct(&[]).await;
+    Peer::opened(Setup::direct()).await;
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::http::{Event, Response, header_tools, url_in};
-use support::{FakeHttp, HttpPeer, Peer, Setup, Transport};
-
-const REVISION: &str = "2026-07-28";
+use support::{FakeHttp, HttpPeer, MODERN, Peer, Setup, Transport};
 
 async fn opened(flags: &[&str]) -> (FakeHttp, HttpPeer) {
     let server = FakeHttp::start(flags);
@@ -33,7 +31,7 @@ fn until_go(server: &FakeHttp) -> Value {
 async fn a_session_is_opened_used_and_ended() {
     let (server, client) = opened(&[]).await;
     assert!(client.session().is_some());
-    assert_eq!(client.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    client.assert_works().await;
     let call = &server.calls_of("echo")[0];
     assert_eq!(call.header("mcp-session-id"), client.session().as_deref());
     assert_eq!(call.header("mcp-protocol-version"), Some("2025-11-25"));
@@ -96,11 +94,11 @@ async fn a_modern_peer_cancels_by_hanging_up() {
     let peer = Setup::direct().served().flags(&["--modern", "--strict"]).spawn();
     peer.become_modern("test-client", json!({}));
     let id = peer.start("sleep", json!({"ms": 60_000})).await;
-    peer.journal_wait(|entry| entry.is_call_of("sleep")).await;
+    peer.arrived("sleep", 1).await;
     peer.cancel(&id, "the user").await;
     peer.journal_wait(|entry| entry.event == "call_ended").await;
     assert_eq!(peer.told("notifications/cancelled"), 0);
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
@@ -240,7 +238,7 @@ async fn a_client_hangs_up_before_an_answer_begins() {
 async fn a_modern_request_needs_no_session() {
     let (server, client) = modern(&["--modern", "--strict"]);
     let discovered = client.ask("server/discover", json!({})).await;
-    assert_eq!(discovered.result()["supportedVersions"], json!([REVISION]));
+    assert_eq!(discovered.result()["supportedVersions"], json!([MODERN]));
     let mut answer = client.start("echo", json!({"text": "hi"})).await;
     assert_eq!(answer.header("mcp-session-id"), "");
     assert_eq!(answer.answer().await.text(), "hi");
@@ -287,7 +285,7 @@ async fn a_strict_server_wants_headers_that_say_what_the_body_says() {
         assert_eq!(client.post_with(&call, &[header]).await.status, status, "{header:?}");
     }
     let legacy = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
-    let mut refused = client.post_with(&legacy, &[("mcp-protocol-version", REVISION)]).await;
+    let mut refused = client.post_with(&legacy, &[("mcp-protocol-version", MODERN)]).await;
     assert_eq!((refused.status, refused.answer().await.error_code()), (400, -32602));
 }
 

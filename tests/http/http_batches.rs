@@ -3,17 +3,12 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Answer, HttpPeer, Peer, until};
+use support::{Answer, HttpPeer, Peer, call_message, until};
 
 async fn open(peer: &Peer) -> HttpPeer {
     let client = peer.http().await;
-    client.initialize_as("test-client", "1.0.0", "2025-03-26").await;
+    client.initialize_under("2025-03-26").await;
     client
-}
-
-fn call(id: &Value, tool: &str, args: Value) -> Value {
-    let params = json!({"name": tool, "arguments": args});
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
 /// All answers in a body, be it one array or arrays and single messages on a stream.
@@ -37,9 +32,9 @@ async fn s1_1_an_array_is_answered_by_one_array_with_each_clients_own_ids() {
     let peer = Peer::serve("", &[]);
     let client = open(&peer).await;
     let batch = json!([
-        call(&json!(1), "echo", json!({"text": "number"})),
+        call_message(1, "echo", json!({"text": "number"})),
         {"jsonrpc": "2.0", "method": "x/note"},
-        call(&json!("1"), "echo", json!({"text": "string"})),
+        call_message("1", "echo", json!({"text": "string"})),
         {"jsonrpc": "2.0", "id": 2, "method": "x/none"},
     ]);
     let mut response = client.post(&batch.to_string()).await;
@@ -60,8 +55,8 @@ async fn s1_1_an_array_leaves_at_the_budget_with_the_handles_of_what_runs() {
     let client = open(&peer).await;
     let start = Instant::now();
     let batch = json!([
-        call(&json!(1), "wait_file", until("go")),
-        call(&json!(2), "echo", json!({"text": "hi"}))
+        call_message(1, "wait_file", until("go")),
+        call_message(2, "echo", json!({"text": "hi"}))
     ]);
     let answers = answers(&client, batch).await;
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
@@ -76,7 +71,7 @@ async fn s1_1_an_array_leaves_at_the_budget_with_the_handles_of_what_runs() {
 async fn s1_1_what_is_answered_late_does_not_hold_up_the_array() {
     let peer = Peer::serve("defaults.answer_within = \"1s\"\n", &["--unanswered", "x/never"]);
     let client = open(&peer).await;
-    let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "x/never"}, call(&json!(2), "echo", json!({"text": "hi"}))]);
+    let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "x/never"}, call_message(2, "echo", json!({"text": "hi"}))]);
     let mut response = client.post(&batch.to_string()).await;
     assert!(response.is_events());
     let first = response.message().await.expect("the array");
@@ -100,7 +95,7 @@ async fn s1_1_arrays_are_refused_under_any_other_revision() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     for version in ["2025-06-18", "2025-11-25"] {
         let client = peer.http().await;
-        client.initialize_as("test-client", "1.0.0", version).await;
+        client.initialize_under(version).await;
         let mut response = client.post(&json!([ping]).to_string()).await;
         assert_eq!((response.status, response.code().await), (400, -32600), "{version}");
     }
@@ -129,9 +124,9 @@ async fn s1_1_arrays_with_nothing_in_them_or_with_an_opening_are_refused() {
 async fn s6_a_client_that_leaves_an_array_finds_its_calls_among_the_jobs() {
     let peer = Peer::serve("", &[]);
     let client = peer.known_as("a").await;
-    client.initialize_as("test-client", "1.0.0", "2025-03-26").await;
+    client.initialize_under("2025-03-26").await;
     let batch =
-        json!([call(&json!(1), "wait_file", until("a")), call(&json!(2), "wait_file", until("b"))]);
+        json!([call_message(1, "wait_file", until("a")), call_message(2, "wait_file", until("b"))]);
     let text = batch.to_string();
     tokio::select! {
         _ = client.try_post(&text) => panic!("answered"),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use support::{Peer, Setup, call_params, until};
+use support::{Peer, Setup, call_params, eventually, until};
 
 fn draining(timeout: &str) -> Peer {
     Peer::serve(&format!("server.drain_timeout = \"{timeout}\""), &[])
@@ -21,7 +21,7 @@ async fn s9_a_call_that_ends_in_time_is_answered_and_nothing_new_is_taken() {
         peer.signal(Signal::SIGTERM);
         peer.wait_stderr(|line| line.contains("ending")).await;
         let other = peer.http().await;
-        let refused = support::eventually(|| async {
+        let refused = eventually(|| async {
             let answer = other.try_send("GET", "/healthz", &[], "").await;
             answer.is_err().then_some(())
         });

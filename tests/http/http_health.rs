@@ -1,11 +1,7 @@
 //! `/healthz` and `/readyz`, and a sidecar without its server (contract §2).
 
 use serde_json::json;
-use support::{HttpPeer, Peer, Setup, eventually, process};
-
-async fn status(client: &HttpPeer, path: &str, headers: &[(&str, &str)]) -> u16 {
-    client.try_send("GET", path, headers, "").await.expect("an answer").status
-}
+use support::{Peer, Setup, eventually, process};
 
 /// A sidecar in front of a command that does not exist.
 fn without_server() -> Peer {
@@ -20,10 +16,10 @@ async fn s2_health_and_readiness_are_open_to_all() {
     for headers in [vec![], vec![("origin", "http://evil.example")], vec![("host", "evil.example")]]
     {
         for path in ["/healthz", "/readyz"] {
-            assert_eq!(status(&client, path, &headers).await, 200, "{path} {headers:?}");
+            assert_eq!(client.status_of(path, &headers).await, 200, "{path} {headers:?}");
         }
     }
-    assert_eq!(status(&client, "/mcp", &[]).await, 403);
+    assert_eq!(client.status_of("/mcp", &[]).await, 403);
     assert!(peer.started().is_empty(), "nothing is started for it");
 }
 
@@ -31,7 +27,7 @@ async fn s2_health_and_readiness_are_open_to_all() {
 async fn s2_serve_starts_without_its_server_and_says_so() {
     let peer = without_server();
     let client = peer.http().await;
-    assert_eq!(status(&client, "/healthz", &[]).await, 200);
+    assert_eq!(client.status_of("/healthz", &[]).await, 200);
     let mut ready = client.try_send("GET", "/readyz", &[], "").await.expect("an answer");
     assert_eq!(ready.status, 503);
     let told = ready.text().await;
@@ -60,7 +56,7 @@ async fn s2_without_the_server_every_opening_gets_the_error_and_the_process_live
         let answer = response.answer().await;
         assert!(answer.raw.contains("/no/such/server"), "{}", answer.raw);
     }
-    assert_eq!(status(&peer.http().await, "/healthz", &[]).await, 200);
+    assert_eq!(peer.http().await.status_of("/healthz", &[]).await, 200);
     assert!(process::alive(peer.pid()));
 }
 
@@ -68,15 +64,15 @@ async fn s2_without_the_server_every_opening_gets_the_error_and_the_process_live
 async fn s2_calls_are_served_once_the_server_is_there() {
     let peer = Setup::proxied().served().server("./late").spawn();
     let client = peer.http().await;
-    assert_eq!(status(&client, "/readyz", &[]).await, 503);
+    assert_eq!(client.status_of("/readyz", &[]).await, 503);
     let script = "#!/bin/sh\nexec \"$@\"\n";
     std::fs::write(peer.path("late.new"), script).expect("a script");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(peer.path("late.new"), mode).expect("a mode");
     std::fs::rename(peer.path("late.new"), peer.path("late")).expect("a name");
-    assert_eq!(status(&client, "/readyz", &[]).await, 200);
+    assert_eq!(client.status_of("/readyz", &[]).await, 200);
     let client = peer.legacy().await;
-    assert_eq!(client.call("echo", json!({"text": "at last"})).await.text(), "at last");
+    client.assert_works().await;
 }
 
 #[tokio::test]
@@ -85,9 +81,9 @@ async fn s2_a_server_that_ends_before_a_word_makes_it_unready() {
     let client = peer.http().await;
     let answer = client.ask("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}})).await;
     assert!(answer.is_rpc_error(), "{}", answer.raw);
-    let unready = || async { (status(&client, "/readyz", &[]).await == 503).then_some(()) };
+    let unready = || async { (client.status_of("/readyz", &[]).await == 503).then_some(()) };
     assert!(eventually(unready).await.is_some());
-    assert_eq!(status(&client, "/healthz", &[]).await, 200);
+    assert_eq!(client.status_of("/healthz", &[]).await, 200);
 }
 
 #[tokio::test]
@@ -101,5 +97,5 @@ async fn s2_a_port_that_is_taken_is_bad_usage_and_named() {
     for part in [client.authority(), "server.listen", "in use"] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
-    assert_eq!(status(&client, "/healthz", &[]).await, 200, "the first goes on");
+    assert_eq!(client.status_of("/healthz", &[]).await, 200, "the first goes on");
 }

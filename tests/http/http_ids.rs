@@ -17,9 +17,7 @@ async fn call_as(client: &HttpPeer, id: &str, tool: &str, args: Value) -> Answer
 
 /// What the server knows the calls of `tool` by, with the process that has them.
 fn names_inside(peer: &Peer, tool: &str) -> BTreeSet<(u32, String)> {
-    let calls = peer.calls_of(tool);
-    let name = |line: &str| member(line, "id").expect("a call has an id").to_owned();
-    calls.iter().map(|call| (call.pid, name(&call.line))).collect()
+    peer.calls_of(tool).iter().map(|call| (call.pid, call.raw_id().to_owned())).collect()
 }
 
 async fn two_clients(first: HttpPeer, second: HttpPeer) {

@@ -41,8 +41,8 @@ async fn s9_a_child_that_dies_is_started_again_for_its_own_session_alone() {
     let (one, two) = (peer.legacy().await, peer.legacy().await);
     let lost = one.call("exit", json!({"code": 3})).await;
     assert!(lost.is_error() && lost.text().contains("outcome unknown"), "{}", lost.raw);
-    assert_eq!(one.call("echo", json!({"text": "again"})).await.text(), "again");
-    assert_eq!(two.call("echo", json!({"text": "still"})).await.text(), "still");
+    one.assert_works().await;
+    two.assert_works().await;
     assert_eq!((peer.started().len(), peer.received("initialize").len()), (3, 3));
 }
 
@@ -71,7 +71,7 @@ async fn s9_delete_keeps_the_child_while_a_job_runs_and_then_ends_it() {
     peer.create("go");
     assert_eq!(later.result_of(handle.job_id()).await.text(), "go");
     peer.until_running(1).await;
-    assert_eq!(later.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    later.assert_works().await;
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn s3_an_idle_session_ends_with_its_child() {
     modern.call("echo", json!({})).await;
     peer.until_running(0).await;
     assert_eq!(client.start("echo", json!({})).await.status, 404);
-    assert_eq!(modern.call("echo", json!({"text": "anew"})).await.text(), "anew");
+    modern.assert_works().await;
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn s3_a_session_in_use_is_not_idle() {
     let ((), waited, other) =
         tokio::join!(used, waits.call("sleep", args()), modern.call("sleep", args()));
     assert_eq!((waited.text(), other.text()), ("waited", "waited"));
-    assert_eq!(streams.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    streams.assert_works().await;
     assert_eq!((peer.started().len(), peer.running().len()), (4, 4));
 }
 
@@ -168,7 +168,7 @@ async fn s3_over_max_sessions_openings_of_both_eras_are_refused() {
     unavailable(late.open("initialize", json!({"protocolVersion": "2025-11-25"})).await).await;
     let other = peer.modern_as("b").await;
     unavailable(other.start("echo", json!({})).await).await;
-    assert_eq!(modern.call("echo", json!({"text": "goes on"})).await.text(), "goes on");
+    modern.assert_works().await;
     first.delete().await;
     peer.until_running(1).await;
     let opened = || async {

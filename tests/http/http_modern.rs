@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 use support::http::{Response, header_tools};
-use support::{HttpPeer, Peer};
-
-const VERSION: &str = "2026-07-28";
+use support::{HttpPeer, MODERN, Peer};
 
 async fn open(flags: &[&str]) -> (Peer, HttpPeer) {
     let peer = Peer::serve("", &[&["--dual"], flags].concat());
@@ -28,7 +26,7 @@ async fn s6_3_discover_and_calls_need_no_session_and_get_none() {
     let (_peer, client) = open(&[]).await;
     let mut response = client.open("server/discover", json!({})).await;
     assert_eq!((response.status, response.header("mcp-session-id")), (200, ""));
-    assert_eq!(response.answer().await.result()["supportedVersions"], json!([VERSION]));
+    assert_eq!(response.answer().await.result()["supportedVersions"], json!([MODERN]));
     let mut response = client.start("echo", json!({"text": "hi"})).await;
     assert_eq!((response.status, response.header("mcp-session-id")), (200, ""));
     assert_eq!(response.header("content-type"), "application/json");
@@ -47,7 +45,7 @@ async fn s6_3_session_ids_and_event_ids_are_ignored() {
         assert_eq!(response.answer().await.text(), "hi");
     }
     for method in ["GET", "DELETE"] {
-        let headers = [("mcp-protocol-version", VERSION), ("accept", "text/event-stream")];
+        let headers = [("mcp-protocol-version", MODERN), ("accept", "text/event-stream")];
         let response = client.send(method, &headers, "").await;
         assert_eq!((response.status, response.header("allow")), (405, "POST"));
     }
@@ -56,7 +54,7 @@ async fn s6_3_session_ids_and_event_ids_are_ignored() {
 #[tokio::test]
 async fn s6_3_notifications_are_accepted_and_responses_are_not() {
     let (_peer, client) = open(&[]).await;
-    let headers = [("mcp-protocol-version", VERSION)];
+    let headers = [("mcp-protocol-version", MODERN)];
     let note = r#"{"jsonrpc":"2.0","method":"notifications/x"}"#;
     assert_eq!(client.post_with(note, &headers).await.status, 202);
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
@@ -74,10 +72,10 @@ fn with_meta(id: u64, meta: Value) -> String {
 async fn s9_13_a_request_without_its_metadata_is_refused() {
     let (peer, client) = open(&[]).await;
     let headers =
-        [("mcp-protocol-version", VERSION), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
-    let version = json!({"io.modelcontextprotocol/protocolVersion": VERSION});
+        [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "echo")];
+    let version = json!({"io.modelcontextprotocol/protocolVersion": MODERN});
     let capabilities = json!({"io.modelcontextprotocol/clientCapabilities": {}});
-    let no_object = json!({"io.modelcontextprotocol/protocolVersion": VERSION, "io.modelcontextprotocol/clientCapabilities": 7});
+    let no_object = json!({"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": 7});
     for (id, meta) in [json!({}), version, capabilities, no_object].into_iter().enumerate() {
         let message = with_meta(id as u64, meta);
         let body = refused(client.post_with(&message, &headers).await, 400, -32602).await;
@@ -147,7 +145,7 @@ async fn s6_3_names_outside_of_ascii_travel_in_base64() {
 async fn s6_3_a_version_that_is_none_is_unsupported() {
     let (_peer, client) = open(&[]).await;
     for version in ["x", "9999", "2026-7-28"] {
-        let message = echo(&client).replace(VERSION, version);
+        let message = echo(&client).replace(MODERN, version);
         let response = client.post_with(&message, &[("mcp-protocol-version", version)]).await;
         let body = refused(response, 400, -32022).await;
         assert_eq!(body["error"]["data"]["requested"], version);

@@ -17,7 +17,7 @@ async fn refusal(mut response: Response, status: u16) -> serde_json::Value {
 
 async fn open_as(peer: &Peer, version: &str) -> HttpPeer {
     let client = peer.http().await;
-    let answer = client.initialize_as("test-client", "1.0.0", version).await;
+    let answer = client.initialize_under(version).await;
     assert_eq!(answer.result()["protocolVersion"], version);
     client
 }
@@ -82,7 +82,7 @@ async fn c43_a_dead_session_is_404_and_its_id_opens_a_new_one() {
         assert!(!new.is_empty() && new != stale);
         assert!(response.answer().await.result().is_object());
         client.set_session(Some(&new));
-        assert_eq!(client.call("echo", json!({"text": "new"})).await.text(), "new");
+        client.assert_works().await;
     }
 }
 

@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::http::Response;
-use support::{HttpPeer, Line, Peer, call_params};
+use support::{HttpPeer, Line, Peer, SUBSCRIPTION, TOOLS_CHANGED, call_params};
 use tokio::time::timeout;
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-const CHANGED: &str = "notifications/tools/list_changed";
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// The ids of the processes that the calls of `tool` reached, each once.
 fn reached(peer: &Peer, tool: &str) -> Vec<u32> {
@@ -87,9 +85,9 @@ async fn s9_25_subscriptions_of_equal_ids_each_carry_their_clients_own() {
     let clients = [peer.modern_as("a").await, peer.modern_as("a").await];
     let mut streams = [listen(&clients[0]).await, listen(&clients[1]).await];
     let caller = peer.modern_as("a").await;
-    change(&caller, CHANGED).await;
+    change(&caller, TOOLS_CHANGED).await;
     for stream in &mut streams {
-        let told = stream.until_method(CHANGED).await;
+        let told = stream.until_method(TOOLS_CHANGED).await;
         assert_eq!((subscription(&told), stream.seen.len()), (json!(1), 2));
         assert_eq!(subscription(&stream.seen[0]), json!(1));
     }
@@ -110,8 +108,8 @@ async fn s9_25_a_subscription_outlasts_the_budget_and_ends_with_its_client() {
     drop(stream);
     peer.journal_method("notifications/cancelled").await;
     caller.call("sleep", json!({"ms": 1000})).await;
-    change(&caller, CHANGED).await;
-    other.until_method(CHANGED).await;
+    change(&caller, TOOLS_CHANGED).await;
+    other.until_method(TOOLS_CHANGED).await;
     assert_eq!(other.seen.len(), 2, "{:?}", other.seen);
     assert_eq!(peer.received("notifications/cancelled").len(), 1);
 }
@@ -120,7 +118,7 @@ async fn s9_25_a_subscription_outlasts_the_budget_and_ends_with_its_client() {
 async fn s9_25_a_subscription_is_told_nothing_of_other_principals() {
     let peer = Peer::serve("", &["--dual"]);
     let mut stream = listen(&peer.modern_as("a").await).await;
-    change(&peer.modern_as("b").await, CHANGED).await;
+    change(&peer.modern_as("b").await, TOOLS_CHANGED).await;
     assert!(timeout(Duration::from_millis(300), stream.message()).await.is_err());
 }
 

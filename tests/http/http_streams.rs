@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 use support::http::Response;
-use support::{HttpPeer, Line, Peer, call_params};
-
-const CHANGED: &str = "notifications/tools/list_changed";
+use support::{HttpPeer, Line, Peer, TOOLS_CHANGED, call_params};
 
 fn note(method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#)
@@ -96,8 +94,8 @@ async fn s6_2_the_standing_stream_gets_what_belongs_to_no_call_once() {
     let mut standing = client.get_stream().await;
     assert!(standing.is_events() && standing.status == 200);
     let mut others = peer.legacy().await.get_stream().await;
-    send_apart(&peer, &client, &[&note(CHANGED)]).await;
-    let seen = standing.until_method(CHANGED).await;
+    send_apart(&peer, &client, &[&note(TOOLS_CHANGED)]).await;
+    let seen = standing.until_method(TOOLS_CHANGED).await;
     send_apart(&peer, &client, &[&note("notifications/x")]).await;
     standing.until_method("notifications/x").await;
     assert_eq!(standing.seen.len(), 2, "nothing twice: {seen:?} {:?}", standing.seen);
@@ -113,12 +111,12 @@ async fn s6_2_news_of_a_child_come_on_the_standing_stream_though_a_call_is_open(
     let mut standing = client.get_stream().await;
     let updated = "notifications/resources/updated";
     let log = "notifications/message";
-    let steps = json!([{"send": note(CHANGED)}, {"send": note(updated)}, {"send": note(log)},
+    let steps = json!([{"send": note(TOOLS_CHANGED)}, {"send": note(updated)}, {"send": note(log)},
         {"result": r#"{"content":[{"type":"text","text":"done"}]}"#}]);
     let mut call = client.start("script", json!({"steps": steps})).await;
     assert_eq!(call.answer().await.text(), "done");
     assert_eq!(call.seen.len(), 2, "the log line and the answer: {:?}", call.seen);
-    standing.until_method(CHANGED).await;
+    standing.until_method(TOOLS_CHANGED).await;
     standing.until_method(updated).await;
 }
 
@@ -126,8 +124,8 @@ async fn s6_2_news_of_a_child_come_on_the_standing_stream_though_a_call_is_open(
 async fn s6_2_what_comes_while_nobody_listens_waits_for_the_standing_stream() {
     let peer = Peer::serve("", &[]);
     let client = peer.legacy().await;
-    send_apart(&peer, &client, &[&note(CHANGED)]).await;
-    client.get_stream().await.until_method(CHANGED).await;
+    send_apart(&peer, &client, &[&note(TOOLS_CHANGED)]).await;
+    client.get_stream().await.until_method(TOOLS_CHANGED).await;
 }
 
 #[tokio::test]
@@ -137,8 +135,8 @@ async fn s6_2_the_newest_standing_stream_takes_over() {
     let mut first = client.get_stream().await;
     let mut second = client.get_stream().await;
     assert!(first.ended().await.is_empty());
-    send_apart(&peer, &client, &[&note(CHANGED)]).await;
-    second.until_method(CHANGED).await;
+    send_apart(&peer, &client, &[&note(TOOLS_CHANGED)]).await;
+    second.until_method(TOOLS_CHANGED).await;
 }
 
 // Requests of the server.

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 use support::json::{member, path};
-use support::{FakeHttp, HttpPeer, Peer, Setup, Transport};
+use support::{FakeHttp, HttpPeer, Line, Peer, Setup, Transport};
 
 /// Odd numbers, escapes and line ends in strings, on lines that end with LF, CR LF and CR.
 const ODD: &str =
@@ -88,7 +88,7 @@ async fn says_pretty(flags: &[&str]) {
     let error = format!("{{\n\"code\": -7,\r\n\"message\": \"m\", \"data\": {ODD}}}");
     let answer = peer.call("raw", json!({"error": error})).await;
     assert_eq!(tokens(answer.raw_error()), tokens(&error));
-    peer.lines().iter().for_each(support::Line::assert_protocol);
+    peer.lines().iter().for_each(Line::assert_protocol);
 }
 
 #[tokio::test]

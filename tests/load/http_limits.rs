@@ -17,10 +17,6 @@ async fn opened(toml: &str) -> (Peer, HttpPeer) {
     (peer, client)
 }
 
-async fn still_serves(client: &HttpPeer) {
-    assert_eq!(client.call("echo", json!({"text": "still here"})).await.text(), "still here");
-}
-
 // Bodies and headers.
 
 #[tokio::test]
@@ -31,7 +27,7 @@ async fn s3_a_body_that_says_it_has_1_gib_is_refused_at_once() {
     assert!(raw.write(head.as_bytes()).await);
     assert_eq!(raw.status().await, 413);
     assert!(process::peak_memory(peer.pid()) < 40 * MIB);
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 #[tokio::test]
@@ -48,7 +44,7 @@ async fn s3_a_body_without_an_end_is_read_up_to_max_message() {
     }
     assert!(written < 64, "{written} MiB were taken");
     assert!(process::peak_memory(peer.pid()) < 60 * MIB);
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 /// Nothing is left unread here, so that the answer is not lost with the connection.
@@ -62,7 +58,7 @@ async fn s3_a_chunked_body_that_is_a_byte_too_long_is_413() {
     let chunk = format!("{length:x}\r\n{}\r\n", "x".repeat(length));
     assert!(raw.write(chunk.as_bytes()).await);
     assert_eq!(raw.status().await, 413);
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 #[tokio::test]
@@ -77,7 +73,7 @@ async fn s3_many_large_bodies_at_once_have_a_bound_together() {
         raws.push(raw);
     }
     assert!(process::memory(peer.pid()) < 100 * MIB, "{}", process::memory(peer.pid()));
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 #[tokio::test]
@@ -92,7 +88,7 @@ async fn s9_headers_without_end_are_refused() {
     }
     assert!(written < 1_000, "{written} headers of 8 KiB were taken");
     assert!(process::peak_memory(peer.pid()) < 40 * MIB);
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 #[tokio::test]
@@ -102,7 +98,7 @@ async fn s9_too_many_headers_are_431() {
     let head = client.raw_head() + &"X-More: y\r\n".repeat(200) + "\r\n";
     assert!(raw.write(head.as_bytes()).await);
     assert_eq!(raw.status().await, 431);
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 #[tokio::test]
@@ -117,7 +113,7 @@ async fn s9_headers_that_come_byte_by_byte_are_cut() {
         }
     }
     assert!(start.elapsed() < HEADERS + Duration::from_secs(15), "{:?}", start.elapsed());
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 // Connections.
@@ -134,11 +130,11 @@ async fn s9_ten_thousand_idle_connections_hold_up_nobody() {
         let opened = eventually(|| async { TcpStream::connect(client.authority()).await.ok() });
         idle.push(opened.await.expect("a connection"));
     }
-    still_serves(&client).await;
+    client.assert_works().await;
     let each = (process::memory(peer.pid()) - before) / count as u64;
     assert!(each < 30 << 10, "{each} bytes for each connection");
     drop(idle);
-    still_serves(&client).await;
+    client.assert_works().await;
 }
 
 #[tokio::test]
@@ -152,17 +148,17 @@ async fn s9_a_client_that_does_not_read_costs_little_and_holds_up_nobody() {
     let steps = json!([{"repeat": [format!("{progress}\n"), 8_000]}, {"send": answer}]);
     let args = json!({"steps": steps});
     let params = json!({"name": "script", "arguments": args, "_meta": {"progressToken": "p"}});
-    still_serves(&other).await;
+    other.assert_works().await;
     let before = process::memory(peer.pid());
     let mut unread = client.open("tools/call", params).await;
-    still_serves(&other).await;
+    other.assert_works().await;
     peer.ended("script", 1).await;
     // The flood is of 64 MB.
     let grown = process::peak_memory(peer.pid()).saturating_sub(before);
     assert!(grown < 16 * MIB, "grown by {grown}");
     unread.until_method("notifications/progress").await;
     drop(unread);
-    still_serves(&other).await;
+    other.assert_works().await;
 }
 
 // Sessions.
@@ -188,7 +184,7 @@ async fn s3_sessions_over_max_sessions_are_refused_until_one_ends() {
     assert!(refused["error"]["message"].to_string().contains(words), "{refused}");
     first.delete().await;
     second.admitted().await;
-    still_serves(&second).await;
+    second.assert_works().await;
     second.delete().await;
     let listed = || async { modern.open("tools/list", json!({})).await.status == 200 };
     assert!(eventually(|| async { listed().await.then_some(()) }).await.is_some());

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use support::{Answer, Peer, Setup, process};
+use support::{Answer, Line, Peer, Setup, call_params, process};
 
 const MANY: usize = 10_000;
 /// What a call in flight may take, in a debug build.
@@ -28,7 +28,7 @@ async fn send_all(peer: &Peer, first: u64, params: impl Iterator<Item = Value>) 
 /// Waits for so many answers from the mark on; each must be the only one to its request.
 async fn collect(peer: &Peer, mark: usize, count: usize) -> Answers {
     let seen = Cell::new(0);
-    let is_last = |line: &support::Line| {
+    let is_last = |line: &Line| {
         seen.set(seen.get() + usize::from(line.id().is_some() && line.method().is_none()));
         seen.get() == count
     };
@@ -44,23 +44,18 @@ async fn collect(peer: &Peer, mark: usize, count: usize) -> Answers {
     answers
 }
 
-fn call(tool: &str, arguments: Value) -> Value {
-    json!({"name": tool, "arguments": arguments})
-}
-
 /// A blocked server, and ten thousand calls that wait for it.
 async fn ten_thousand(budget: &str) -> (Peer, usize, u64) {
     let toml = format!(
         "[defaults]\nanswer_within = {budget:?}\n[tools.wait_file]\nanswer_within = \"never\"\n\
          [jobs]\nmax_running = 20000\n"
     );
-    let peer = Setup::proxied().config(&toml).flags(&["--block"]).spawn();
-    peer.initialize().await;
+    let peer = Peer::opened(Setup::proxied().config(&toml).flags(&["--block"])).await;
     peer.ask("tools/list", json!({})).await;
     peer.start("wait_file", json!({"path": peer.path("free")})).await;
-    peer.journal_wait(|entry| entry.is_call_of("wait_file")).await;
+    peer.arrived("wait_file", 1).await;
     let (mark, before) = (peer.mark(), process::memory(peer.pid()));
-    let sleep = |number| call("sleep", json!({"text": format!("call {number}")}));
+    let sleep = |number| call_params("sleep", json!({"text": format!("call {number}")}));
     send_all(&peer, 100_000, (0..MANY).map(sleep)).await;
     (peer, mark, before)
 }
@@ -97,7 +92,7 @@ async fn ten_thousand_calls_become_jobs_at_once_and_no_result_is_lost() {
     let mark = peer.mark();
     let get = |number| {
         let id = handles[&(100_000 + number as u64)].job_id().to_owned();
-        call("job_get", json!({"job_id": id, "wait_seconds": 1}))
+        call_params("job_get", json!({"job_id": id, "wait_seconds": 1}))
     };
     send_all(&peer, 200_000, (0..MANY).map(get)).await;
     let mut answers = collect(&peer, mark, MANY).await;
@@ -111,7 +106,7 @@ async fn ten_thousand_calls_become_jobs_at_once_and_no_result_is_lost() {
 /// The handles of all calls, while the server still is blocked.
 async fn handles(peer: &Peer, mark: usize) -> Answers {
     let seen = Cell::new(0);
-    let is_last = |_: &support::Line| {
+    let is_last = |_: &Line| {
         seen.set(seen.get() + 1);
         seen.get() == MANY
     };
@@ -133,15 +128,14 @@ const RACERS: usize = 50;
 
 #[tokio::test]
 async fn s4_1_answers_that_race_with_the_end_of_the_budget_come_once_and_are_never_lost() {
-    let peer = Peer::proxied(&["--answer-within", &format!("{BUDGET}ms")], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&["--answer-within", &format!("{BUDGET}ms")]).await;
     peer.ask("tools/list", json!({})).await;
     let (mut centre, mut in_time, mut late) = (BUDGET, 0, 0);
     for race in 0..RACES {
         let (first, mark) = (1_000_000 + (race * RACERS) as u64, peer.mark());
         let sleep = |racer: usize| {
             let ms = centre - 10 + (racer % 21) as i64;
-            call("sleep", json!({"ms": ms, "text": format!("race {race}, {racer}")}))
+            call_params("sleep", json!({"ms": ms, "text": format!("race {race}, {racer}")}))
         };
         send_all(&peer, first, (0..RACERS).map(sleep)).await;
         let answers = collect(&peer, mark, RACERS).await;

@@ -4,16 +4,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup};
+use support::{Answer, Line, Peer, SOON, Setup, assert_says};
 
 const USAGE: Option<i32> = Some(64);
 const UNAVAILABLE: Option<i32> = Some(69);
-
-fn assert_parts(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "no {part:?} in {text}");
-    }
-}
 
 // Before the first start.
 
@@ -24,7 +18,7 @@ async fn refused(setup: Setup, parts: &[&str]) {
     peer.stderr_ended().await;
     peer.stdout_ended().await;
     assert_eq!(peer.lines(), []);
-    assert_parts(&peer.stderr(), parts);
+    assert_says(&peer.stderr(), parts);
     assert!(peer.journal().is_empty(), "a server was started");
 }
 
@@ -60,13 +54,13 @@ async fn never_up(setup: Setup, parts: &[&str]) {
     let start = Instant::now();
     let answer = peer.ask("initialize", json!({"protocolVersion": "2025-11-25"})).await;
     assert_eq!(answer.error_code(), -32603);
-    assert_parts(answer.raw_error(), parts);
+    assert_says(answer.raw_error(), parts);
     assert_eq!(peer.exit().await.code(), UNAVAILABLE);
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     peer.stderr_ended().await;
     peer.stdout_ended().await;
     assert_eq!(peer.lines().len(), 1, "{:?}", peer.lines());
-    assert_parts(&peer.stderr(), parts);
+    assert_says(&peer.stderr(), parts);
     peer.all_gone().await;
 }
 
@@ -108,7 +102,7 @@ async fn s2_a_command_that_is_no_server_at_all() {
 async fn s2_a_slow_start_is_no_failed_one() {
     let peer = Peer::proxied(&[], &["--slow-start", "1500"]);
     peer.initialize().await.result();
-    assert_eq!(peer.call("echo", json!({"text": "well"})).await.text(), "well");
+    peer.assert_works().await;
 }
 
 // From the client.
@@ -223,11 +217,9 @@ async fn barrage_of_the_server(peer: &Peer) {
 
 #[tokio::test]
 async fn s9_no_junk_of_anybody_ends_the_session_or_loses_a_job() {
-    let peer = Peer::proxied(&["--answer-within", "400ms"], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&["--answer-within", "400ms"]).await;
     let args = json!({"path": peer.path("done"), "text": "still here"});
-    let handle = peer.call("wait_file", args).await;
-    assert!(handle.is_handle());
+    let handle = peer.slow_call("wait_file", args).await;
     barrage_of_the_client(&peer).await;
     barrage_of_the_server(&peer).await;
     peer.settle().await;
@@ -242,8 +234,7 @@ async fn s9_no_junk_of_anybody_ends_the_session_or_loses_a_job() {
 
 #[tokio::test]
 async fn s9_results_that_make_no_sense_are_passed_on_or_kept() {
-    let peer = Peer::proxied(&["--answer-within", "400ms"], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&["--answer-within", "400ms"]).await;
     let results = ["null", "7", "[]", "\"text\"", "{}", r#"{"content":7}"#, r#"{"_meta":[]}"#];
     let errors = ["null", "7", "{}", r#"{"code":"x"}"#];
     let mut jobs = Vec::new();
@@ -268,10 +259,9 @@ async fn s9_lists_that_make_no_sense_are_passed_on() {
     for result in
         ["null", "7", "{}", r#"{"tools":null}"#, r#"{"tools":{"a":1}}"#, r#"{"tools":[1]}"#]
     {
-        let peer = Peer::proxied(&[], &["--answer", &format!("tools/list={result}")]);
-        peer.initialize().await;
+        let peer = Peer::open_to(&["--answer", &format!("tools/list={result}")]).await;
         assert_eq!(peer.ask("tools/list", json!({})).await.raw_result(), result);
-        assert_eq!(peer.call("echo", json!({"text": "well"})).await.text(), "well");
+        peer.assert_works().await;
     }
 }
 
@@ -280,7 +270,7 @@ async fn s9_greetings_that_make_no_sense_are_passed_on() {
     for result in ["null", "7", "[]", "{}", r#"{"capabilities":7,"protocolVersion":[]}"#] {
         let peer = Peer::proxied(&[], &["--answer", &format!("initialize={result}")]);
         assert_eq!(peer.initialize().await.raw_result(), result);
-        assert_eq!(peer.call("echo", json!({"text": "well"})).await.text(), "well");
+        peer.assert_works().await;
     }
 }
 
@@ -302,7 +292,7 @@ async fn answers_to_invalid_ids(setup: Setup) -> Vec<String> {
 
 #[tokio::test]
 async fn s9_requests_with_invalid_ids_are_answered_as_without_the_proxy() {
-    let with = Setup::proxied().options(&["--answer-within", "300ms"]);
+    let with = Setup::proxied().options(&SOON);
     let (with, without) =
         tokio::join!(answers_to_invalid_ids(with), answers_to_invalid_ids(Setup::direct()));
     assert_eq!(with, without);
@@ -310,8 +300,7 @@ async fn s9_requests_with_invalid_ids_are_answered_as_without_the_proxy() {
 
 #[tokio::test]
 async fn s9_an_id_used_twice_at_once_gets_two_answers() {
-    let peer = Peer::proxied(&["--answer-within", "300ms"], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&SOON).await;
     let sleep =
         |ms: u64, text: &str| json!({"name": "sleep", "arguments": {"ms": ms, "text": text}});
     let mark = peer.mark();
@@ -329,15 +318,14 @@ async fn s9_an_id_used_twice_at_once_gets_two_answers() {
 
 #[tokio::test]
 async fn s5_1_unknown_job_ids_get_the_same_words_and_the_own_jobs() {
-    let peer = Peer::proxied(&["--answer-within", "300ms"], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&SOON).await;
     let handle = peer.call("sleep", json!({"ms": 60_000})).await;
     let mut words = Vec::new();
     for id in ["nope", "00000000-0000-4000-8000-000000000000", "12345678", "../../etc/passwd"] {
         for tool in ["job_get", "job_cancel"] {
             let answer = peer.call(tool, json!({"job_id": id})).await;
             assert!(answer.is_error(), "{}", answer.raw);
-            assert_parts(answer.text(), &[id, handle.job_id()]);
+            assert_says(answer.text(), &[id, handle.job_id()]);
             words.push(answer.text().replace(id, "<id>").replace(char::is_numeric, "n"));
         }
     }
@@ -354,5 +342,5 @@ async fn s9_an_answer_with_neither_result_nor_error_fails_its_job() {
     peer.create("go");
     let end = peer.finish(job).await;
     assert!(end.is_error() && end.status() == "failed", "{}", end.raw);
-    assert_eq!(peer.call("echo", json!({"text": "well"})).await.text(), "well");
+    peer.assert_works().await;
 }

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::json::{elements, member};
-use support::{Answer, Line, Peer, call_params, until};
+use support::{Answer, Line, Peer, call_message, until};
 
 async fn open(protocol: &str) -> Peer {
     let peer = Peer::proxied(&[], &[]);
-    peer.initialize_as("test-client", "1.0.0", protocol).await;
+    peer.initialize_under(protocol).await;
     peer
 }
 
@@ -16,13 +16,9 @@ fn request(id: &str, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-fn call(id: &str, tool: &str, args: Value) -> Value {
-    request(id, "tools/call", call_params(tool, args))
-}
-
 /// A call that goes to the background.
 fn deferred(id: &str, file: &str) -> Value {
-    let mut call = call(id, "wait_file", until(file));
+    let mut call = call_message(id, "wait_file", until(file));
     call["params"]["_meta"] = json!({"unhurry/answer_within": 0.5});
     call
 }
@@ -49,10 +45,10 @@ fn to<'a>(answers: &'a [Answer], id: &str) -> &'a Answer {
 async fn batch_the_answers_come_as_one_array() {
     let peer = open("2025-03-26").await;
     let batch = json!([
-        call("a", "sleep", json!({"ms": 100, "text": "slow"})),
+        call_message("a", "sleep", json!({"ms": 100, "text": "slow"})),
         request("b", "x/echo_params", json!({"n": 1})),
         request("c", "x/none", json!({})),
-        call("d", "job_get", json!({})),
+        call_message("d", "job_get", json!({})),
         request("e", "ping", json!({})),
     ]);
     let answers = ask(&peer, batch).await;
@@ -75,7 +71,7 @@ async fn batch_requests_notifications_and_responses_may_be_mixed() {
     let batch = json!([
         {"jsonrpc": "2.0", "id": "q", "result": {"roots": []}},
         {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"},
-        call("a", "echo", json!({"text": "hi"})),
+        call_message("a", "echo", json!({"text": "hi"})),
     ]);
     let answers = ask(&peer, batch).await;
     assert_eq!((answers.len(), answers[0].text()), (1, "hi"));
@@ -89,7 +85,8 @@ async fn batch_a_call_over_its_budget_has_its_handle_in_the_array_at_the_budget(
     let peer = open("2025-03-26").await;
     let begin = Instant::now();
     let answers =
-        ask(&peer, json!([deferred("a", "go"), call("b", "echo", json!({"text": "hi"}))])).await;
+        ask(&peer, json!([deferred("a", "go"), call_message("b", "echo", json!({"text": "hi"}))]))
+            .await;
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     assert_eq!((answers.len(), to(&answers, "b").text()), (2, "hi"));
     let handle = to(&answers, "a").clone();
@@ -103,10 +100,10 @@ async fn batch_a_call_over_its_budget_has_its_handle_in_the_array_at_the_budget(
 #[tokio::test]
 async fn batch_the_answers_that_are_there_leave_at_the_budget() {
     let peer = Peer::proxied(&["--answer-within", "1s"], &["--unanswered", "resources/read"]);
-    peer.initialize_as("test-client", "1.0.0", "2025-03-26").await;
+    peer.initialize_under("2025-03-26").await;
     let read = request("b", "resources/read", json!({"uri": "file:///x"}));
     let begin = Instant::now();
-    let answers = ask(&peer, json!([call("a", "echo", json!({"text": "hi"})), read])).await;
+    let answers = ask(&peer, json!([call_message("a", "echo", json!({"text": "hi"})), read])).await;
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
     assert_eq!((answers.len(), to(&answers, "a").text()), (1, "hi"));
 
@@ -130,8 +127,10 @@ async fn batch_of_notifications_alone_is_not_answered() {
 #[tokio::test]
 async fn batch_a_cancelled_call_leaves_the_array_of_the_others() {
     let peer = open("2025-03-26").await;
-    let batch =
-        json!([call("a", "wait_file", until("never")), call("b", "wait_file", until("go"))]);
+    let batch = json!([
+        call_message("a", "wait_file", until("never")),
+        call_message("b", "wait_file", until("go"))
+    ]);
     let mark = peer.mark();
     peer.send_raw(&batch.to_string()).await;
     peer.arrived("wait_file", 2).await;
@@ -148,7 +147,8 @@ async fn batch_a_cancelled_call_leaves_the_array_of_the_others() {
 async fn batch_with_a_cancel_of_its_only_call_is_not_answered() {
     let peer = open("2025-03-26").await;
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}});
-    peer.send_raw(&json!([call("a", "wait_file", until("never")), cancel]).to_string()).await;
+    peer.send_raw(&json!([call_message("a", "wait_file", until("never")), cancel]).to_string())
+        .await;
     peer.settle().await;
     assert_eq!(peer.lines().len(), 2, "the greeting and what settled");
     assert_eq!(peer.received("notifications/cancelled").len(), 1);
@@ -159,8 +159,9 @@ async fn batch_a_poll_that_is_cancelled_does_not_hold_the_others() {
     let peer = open("2025-03-26").await;
     let job = peer.park("go").await;
     let mark = peer.mark();
-    let poll = call("a", "job_get", json!({"job_id": job.job_id()}));
-    peer.send_raw(&json!([poll, call("b", "echo", json!({"text": "hi"}))]).to_string()).await;
+    let poll = call_message("a", "job_get", json!({"job_id": job.job_id()}));
+    peer.send_raw(&json!([poll, call_message("b", "echo", json!({"text": "hi"}))]).to_string())
+        .await;
     peer.settle().await;
     peer.cancel("\"a\"", "the user").await;
     let answers = array(&peer, mark).await;
@@ -181,7 +182,8 @@ async fn batch_with_initialize_is_refused_for_that_element() {
 #[tokio::test]
 async fn batch_elements_that_are_no_messages_are_refused_one_by_one() {
     let peer = open("2025-03-26").await;
-    let answers = ask(&peer, json!([1, {"x": 1}, call("a", "echo", json!({"text": "hi"}))])).await;
+    let answers =
+        ask(&peer, json!([1, {"x": 1}, call_message("a", "echo", json!({"text": "hi"}))])).await;
     assert_eq!(to(&answers, "a").text(), "hi");
     let refused = answers.iter().filter(|answer| answer.raw_id() == "null");
     assert!(refused.clone().all(|answer| answer.error_code() == -32600));
@@ -191,7 +193,7 @@ async fn batch_elements_that_are_no_messages_are_refused_one_by_one() {
 #[tokio::test]
 async fn batch_of_one_is_answered_by_an_array_of_one() {
     let peer = open("2025-03-26").await;
-    let answers = ask(&peer, json!([call("a", "echo", json!({"text": "hi"}))])).await;
+    let answers = ask(&peer, json!([call_message("a", "echo", json!({"text": "hi"}))])).await;
     assert_eq!((answers.len(), answers[0].text()), (1, "hi"));
 }
 

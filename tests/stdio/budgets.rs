@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Answer, Peer, Setup};
+use support::{Answer, Peer, SOON, Setup};
 
 /// A session of the client with this name.
 async fn open_as(client: &str, setup: Setup) -> Peer {
@@ -64,7 +64,7 @@ async fn s3_no_tool_and_no_wish_outlasts_the_clients_section() {
 #[tokio::test]
 async fn s3_the_built_in_table_does_not_override_a_default_that_the_user_set() {
     let setups = [
-        Setup::proxied().options(&["--answer-within", "300ms"]),
+        Setup::proxied().options(&SOON),
         Setup::proxied().config("[defaults]\nanswer_within = \"300ms\"\n"),
         Setup::proxied().env("UNHURRY_DEFAULTS__ANSWER_WITHIN", "300ms"),
     ];

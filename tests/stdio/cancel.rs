@@ -3,35 +3,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::json::{member, path};
 use support::{Answer, Entry, Peer, Setup, call_params, until};
 use tokio::time::sleep;
 
 const TIME_OUT: &str = "McpError: MCP error -32001: Request timed out";
-
-async fn open(config: &str, flags: &[&str]) -> Peer {
-    let peer = Setup::proxied().config(config).flags(flags).spawn();
-    peer.initialize().await;
-    peer
-}
-
-/// Sends a call of `wait_file` and waits until the server has it; its id.
-async fn start(peer: &Peer, file: &str) -> String {
-    let before = peer.calls_of("wait_file").len();
-    let id = peer.start("wait_file", until(file)).await;
-    peer.arrived("wait_file", before + 1).await;
-    id
-}
-
-/// Waits for the cancel that the server gets; the raw id in it.
-async fn cancelled(peer: &Peer) -> String {
-    let cancel = peer.journal_method("notifications/cancelled").await;
-    path(&cancel.line, &["params", "requestId"]).expect("a cancel names a request").to_owned()
-}
-
-fn id_of(call: &Entry) -> &str {
-    member(&call.line, "id").expect("a call has an id")
-}
 
 /// The one job there is, which must be of this tool and still run.
 async fn the_job(peer: &Peer, tool: &str) -> Answer {
@@ -45,15 +20,15 @@ async fn the_job(peer: &Peer, tool: &str) -> Answer {
 
 #[tokio::test]
 async fn c03_nothing_is_sent_for_a_cancelled_call_whatever_the_server_does() {
-    let peer = open("", &[]).await;
+    let peer = Peer::open(&[]).await;
     let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}"#;
     let steps = json!([{"wait_file": "go"}, {"send": note}, {"result": "{}"}]);
     let mut params = call_params("script", json!({"steps": steps, "ignore_cancel": true}));
     params["_meta"] = json!({"progressToken": "t"});
     peer.request_as("7", "tools/call", params).await;
-    let other = start(&peer, "other").await;
+    let other = peer.start_until("other").await;
     peer.cancel("7", "the user").await;
-    assert_eq!(cancelled(&peer).await, id_of(&peer.calls_of("script")[0]));
+    assert_eq!(peer.cancelled().await, peer.calls_of("script")[0].raw_id());
 
     let mark = peer.mark();
     peer.create("go");
@@ -67,10 +42,10 @@ async fn c03_nothing_is_sent_for_a_cancelled_call_whatever_the_server_does() {
 
 #[tokio::test]
 async fn c52_a_cancel_ends_one_call_and_neither_the_server_nor_the_other() {
-    let peer = open("", &[]).await;
-    let ids = [start(&peer, "a").await, start(&peer, "b").await];
+    let peer = Peer::open(&[]).await;
+    let ids = [peer.start_until("a").await, peer.start_until("b").await];
     peer.cancel(&ids[0], "the user").await;
-    assert_eq!(cancelled(&peer).await, id_of(&peer.calls_of("wait_file")[0]));
+    assert_eq!(peer.cancelled().await, peer.calls_of("wait_file")[0].raw_id());
     peer.create("b");
     assert_eq!(peer.answer(&ids[1]).await.text(), "b");
     assert!(peer.answers(&ids[0]).is_empty());
@@ -79,8 +54,8 @@ async fn c52_a_cancel_ends_one_call_and_neither_the_server_nor_the_other() {
 }
 
 async fn is_the_users(cancel: &str) {
-    let peer = open("", &[]).await;
-    let id = start(&peer, "go").await;
+    let peer = Peer::open(&[]).await;
+    let id = peer.start_until("go").await;
     let line = cancel.replace("$ID", &id);
     peer.send_raw(&line).await;
     let received = peer.journal_method("notifications/cancelled").await;
@@ -103,8 +78,8 @@ async fn s6_any_other_reason_or_none_is_the_users() {
 // Time-outs.
 
 async fn detaches(reason: &str) {
-    let peer = open("", &[]).await;
-    let id = start(&peer, "go").await;
+    let peer = Peer::open(&[]).await;
+    let id = peer.start_until("go").await;
     peer.cancel(&id, reason).await;
     let job = the_job(&peer, "wait_file").await;
     peer.create("go");
@@ -129,7 +104,7 @@ time_outs! {
 
 #[tokio::test]
 async fn s6_nothing_is_sent_any_more_for_a_call_that_timed_out() {
-    let peer = open("", &[]).await;
+    let peer = Peer::open(&[]).await;
     let note = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$TOKEN,"progress":1}}"#;
     let steps = json!([{"wait_file": "go"}, {"send": note}, {"result": "{}"}]);
     let mut params = call_params("script", json!({"steps": steps}));
@@ -148,32 +123,33 @@ async fn s6_nothing_is_sent_any_more_for_a_call_that_timed_out() {
 
 #[tokio::test]
 async fn s6_detach_takes_every_cancel_as_a_time_out() {
-    let peer = open("[tools.wait_file]\non_client_cancel = \"detach\"", &[]).await;
-    let id = start(&peer, "go").await;
+    let peer = Peer::open_with("[tools.wait_file]\non_client_cancel = \"detach\"").await;
+    let id = peer.start_until("go").await;
     peer.cancel(&id, "the user").await;
     let job = the_job(&peer, "wait_file").await;
     let other = peer.start("sleep", json!({"ms": 60_000})).await;
     peer.cancel(&other, "the user").await;
-    assert_eq!(cancelled(&peer).await, other, "only the tool that is named detaches");
+    assert_eq!(peer.cancelled().await, other, "only the tool that is named detaches");
     peer.create("go");
     assert_eq!(peer.finish(job).await.text(), "go");
 }
 
 #[tokio::test]
 async fn s6_cancel_takes_every_cancel_as_the_users() {
-    let peer = open("[tools.wait_file]\non_client_cancel = \"cancel\"", &[]).await;
-    let id = start(&peer, "go").await;
+    let peer = Peer::open_with("[tools.wait_file]\non_client_cancel = \"cancel\"").await;
+    let id = peer.start_until("go").await;
     peer.cancel(&id, TIME_OUT).await;
-    assert_eq!(cancelled(&peer).await, id);
+    assert_eq!(peer.cancelled().await, id);
     assert!(peer.jobs().await.is_empty());
 }
 
 #[tokio::test]
 async fn s6_a_silent_cancel_within_5_percent_of_a_time_out_is_one() {
-    let peer = open("[tools.wait_file]\nanswer_within = \"never\"", &[]).await;
+    let peer = Peer::open_with("[tools.wait_file]\nanswer_within = \"never\"").await;
     let (begin, ages) = (Instant::now(), [2000, 2150, 2300].map(Duration::from_millis));
-    let ids = [start(&peer, "a").await, start(&peer, "b").await, start(&peer, "c").await];
-    let silent = start(&peer, "silent").await;
+    let ids =
+        [peer.start_until("a").await, peer.start_until("b").await, peer.start_until("c").await];
+    let silent = peer.start_until("silent").await;
     for (id, age) in ids.iter().zip(ages) {
         sleep(age.saturating_sub(begin.elapsed())).await;
         peer.cancel(id, TIME_OUT).await;
@@ -182,9 +158,9 @@ async fn s6_a_silent_cancel_within_5_percent_of_a_time_out_is_one() {
             peer.cancel(&silent, "").await;
         }
     }
-    let early = start(&peer, "early").await;
+    let early = peer.start_until("early").await;
     peer.cancel(&early, "").await;
-    assert_eq!(cancelled(&peer).await, early, "too early for a time-out");
+    assert_eq!(peer.cancelled().await, early, "too early for a time-out");
     assert_eq!(peer.jobs().await.len(), 4, "one more than said so");
     assert_eq!(peer.received("notifications/cancelled").len(), 1);
 }
@@ -193,19 +169,19 @@ async fn s6_a_silent_cancel_within_5_percent_of_a_time_out_is_one() {
 
 /// A client that has given up a call at once; its budget is 0.5 s now.
 async fn impatient(config: &str, flags: &[&str]) -> Peer {
-    let peer = open(config, flags).await;
+    let peer = Peer::opened(Setup::proxied().config(config).flags(flags)).await;
     give_up(&peer).await;
     peer
 }
 
 async fn give_up(peer: &Peer) {
-    let id = start(peer, "never").await;
+    let id = peer.start_until("never").await;
     peer.cancel(&id, TIME_OUT).await;
 }
 
 #[tokio::test]
 async fn s6_the_learned_budget_is_80_percent_of_the_time_out() {
-    let peer = open("", &[]).await;
+    let peer = Peer::open(&[]).await;
     let before = Instant::now();
     let id = peer.start("wait_file", until("a")).await;
     sleep(Duration::from_millis(2500)).await;
@@ -220,12 +196,11 @@ async fn s6_the_learned_budget_is_80_percent_of_the_time_out() {
 
 #[tokio::test]
 async fn s6_the_learned_budget_holds_from_the_next_call_on_and_is_not_below_half_a_second() {
-    let peer = open("", &[]).await;
-    let earlier = start(&peer, "earlier").await;
+    let peer = Peer::open(&[]).await;
+    let earlier = peer.start_until("earlier").await;
     give_up(&peer).await;
     let begin = Instant::now();
-    let handle = peer.call("wait_file", until("next")).await;
-    assert!(handle.is_handle());
+    peer.slow_call("wait_file", until("next")).await;
     assert!(begin.elapsed() >= Duration::from_millis(500), "{:?}", begin.elapsed());
     assert!(peer.answers(&earlier).is_empty(), "a call keeps the budget that it began with");
     peer.create("earlier");
@@ -234,8 +209,8 @@ async fn s6_the_learned_budget_holds_from_the_next_call_on_and_is_not_below_half
 
 #[tokio::test]
 async fn s6_a_lesson_is_logged_once_as_a_warning() {
-    let peer = open("", &[]).await;
-    let (older, newer) = (start(&peer, "a").await, start(&peer, "b").await);
+    let peer = Peer::open(&[]).await;
+    let (older, newer) = (peer.start_until("a").await, peer.start_until("b").await);
     peer.cancel(&newer, TIME_OUT).await;
     peer.cancel(&older, TIME_OUT).await;
     peer.settle().await;
@@ -300,7 +275,7 @@ async fn s6_a_lesson_holds_for_one_client_name_and_version() {
 
 #[tokio::test]
 async fn s4_3_a_late_cancel_of_a_handle_is_ignored() {
-    let peer = open("", &[]).await;
+    let peer = Peer::open(&[]).await;
     let handle = peer.park("go").await;
     peer.cancel(handle.raw_id(), "the user").await;
     peer.settle().await;
@@ -314,7 +289,7 @@ async fn s4_3_a_late_cancel_of_a_handle_is_ignored() {
 
 #[tokio::test]
 async fn s5_1_a_cancel_of_a_waiting_job_get_ends_the_wait_and_not_the_job() {
-    let peer = open("", &[]).await;
+    let peer = Peer::open(&[]).await;
     let handle = peer.park("go").await;
     let wait = peer.start("job_get", json!({"job_id": handle.job_id()})).await;
     peer.cancel(&wait, TIME_OUT).await;
@@ -327,18 +302,18 @@ async fn s5_1_a_cancel_of_a_waiting_job_get_ends_the_wait_and_not_the_job() {
 
 #[tokio::test]
 async fn s6_a_cancel_of_any_other_request_is_forwarded() {
-    let peer = open("", &["--unanswered", "resources/read"]).await;
+    let peer = Peer::open_to(&["--unanswered", "resources/read"]).await;
     let id = peer.request("resources/read", json!({"uri": "x:y"})).await;
     peer.cancel(&id, TIME_OUT).await;
-    assert_eq!(cancelled(&peer).await, id);
+    assert_eq!(peer.cancelled().await, id);
     let late = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     peer.script(json!([{"send": late}, {"result": "{}"}])).await;
     assert!(peer.answers(&id).is_empty() && peer.jobs().await.is_empty());
 }
 
 async fn one_at_a_time() -> (Peer, String, String) {
-    let peer = open("[tools.wait_file]\nmax_concurrent = 1", &[]).await;
-    let first = start(&peer, "first").await;
+    let peer = Peer::open_with("[tools.wait_file]\nmax_concurrent = 1").await;
+    let first = peer.start_until("first").await;
     let second = peer.start("wait_file", until("second")).await;
     (peer, first, second)
 }
@@ -381,13 +356,13 @@ async fn s6_initialize_cannot_be_cancelled() {
     let id = peer.request("initialize", json!({"protocolVersion": "2025-11-25"})).await;
     peer.cancel(&id, TIME_OUT).await;
     assert_eq!(peer.answer(&id).await.result()["protocolVersion"], "2025-11-25");
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn s6_a_cancel_that_names_nothing_is_passed_on_and_harms_nobody() {
-    let peer = open("", &[]).await;
-    let id = start(&peer, "go").await;
+    let peer = Peer::open(&[]).await;
+    let id = peer.start_until("go").await;
     for params in [r#"{"requestId":"unknown"}"#, r#"{"requestId":null}"#, r#"{"reason":"x"}"#] {
         let line =
             format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
@@ -400,7 +375,7 @@ async fn s6_a_cancel_that_names_nothing_is_passed_on_and_harms_nobody() {
 
 #[tokio::test]
 async fn s6_a_poll_that_times_out_teaches_the_smaller_budget_too() {
-    let peer = open("", &[]).await;
+    let peer = Peer::open(&[]).await;
     let job = peer.park("never").await;
     let asked = Instant::now();
     let poll = peer.start("job_get", json!({"job_id": job.job_id()})).await;

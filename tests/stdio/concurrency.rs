@@ -10,12 +10,6 @@ const AT_ONCE: Duration = Duration::from_millis(1000);
 /// A list that the server leaves unanswered is repeated after this (§1.1.5).
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 
-async fn proxied(options: &[&str], flags: &[&str]) -> Peer {
-    let peer = Peer::proxied(options, flags);
-    peer.initialize().await;
-    peer
-}
-
 /// Starts a call that ends when the file is created; its raw id.
 async fn wait_for(peer: &Peer, file: &str) -> String {
     let id = peer.start("wait_file", json!({"path": peer.path(file), "text": file})).await;
@@ -41,7 +35,7 @@ async fn asked_at_once(peer: &Peer, method: &str, params: Value) -> Answer {
 
 #[tokio::test]
 async fn c26_a_slow_call_holds_nothing_else_up() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let slow = wait_for(&peer, "slow").await;
     asked_at_once(&peer, "ping", json!({})).await.result();
     asked_at_once(&peer, "tools/list", json!({})).await.result();
@@ -54,7 +48,7 @@ async fn c26_a_slow_call_holds_nothing_else_up() {
 
 #[tokio::test]
 async fn c26_a_server_blocked_by_its_own_tool_still_seems_alive() {
-    let peer = proxied(&[], &["--block"]).await;
+    let peer = Peer::open_to(&["--block"]).await;
     let known = peer.ask("tools/list", json!({})).await;
     let slow = wait_for(&peer, "slow").await;
 
@@ -75,7 +69,7 @@ async fn c26_a_server_blocked_by_its_own_tool_still_seems_alive() {
 
 #[tokio::test]
 async fn c26_a_list_that_was_never_answered_waits_for_the_server() {
-    let peer = proxied(&[], &["--block"]).await;
+    let peer = Peer::open_to(&["--block"]).await;
     peer.ask("tools/list", json!({})).await;
     let slow = wait_for(&peer, "slow").await;
     // `prompts/list` has no last answer; when `tools/list`, sent after it, is given again, the time
@@ -90,14 +84,14 @@ async fn c26_a_list_that_was_never_answered_waits_for_the_server() {
 
 #[tokio::test]
 async fn s1_1_5_a_ping_outside_of_calls_is_the_servers_to_answer() {
-    let peer = proxied(&[], &["--answer", r#"ping={"from":"the server"}"#]).await;
+    let peer = Peer::open_to(&["--answer", r#"ping={"from":"the server"}"#]).await;
     let answer = peer.ask("ping", json!({})).await;
     assert_eq!(answer.raw_result(), r#"{"from":"the server"}"#);
 }
 
 #[tokio::test]
 async fn c27_a_waiting_job_get_holds_nothing_up_and_ends_with_its_job() {
-    let peer = proxied(&["--answer-within", "15s"], &[]).await;
+    let peer = Peer::open(&["--answer-within", "15s"]).await;
     let handle = background(&peer, "slow").await;
     let id = handle.job_id().to_owned();
     let wait = peer.start("job_get", json!({"job_id": id, "wait_seconds": 15})).await;
@@ -113,7 +107,7 @@ async fn c27_a_waiting_job_get_holds_nothing_up_and_ends_with_its_job() {
 
 #[tokio::test]
 async fn c27_many_may_wait_for_one_job() {
-    let peer = proxied(&["--answer-within", "15s"], &[]).await;
+    let peer = Peer::open(&["--answer-within", "15s"]).await;
     let handle = background(&peer, "slow").await;
     let args = json!({"job_id": handle.job_id(), "wait_seconds": 15});
     let mut waits = Vec::new();
@@ -133,8 +127,7 @@ async fn c27_many_may_wait_for_one_job() {
 async fn c28_answers_out_of_order_reach_their_calls_and_a_lost_one_ends() {
     let toml = "[defaults]\nanswer_within = \"15s\"\n\
                 [tools.script]\nanswer_within = \"300ms\"\nmax_runtime = \"1s\"\n";
-    let peer = Setup::proxied().config(toml).spawn();
-    peer.initialize().await;
+    let peer = Peer::opened(Setup::proxied().config(toml)).await;
     let lost = peer.start("script", json!({"steps": []})).await;
     let (second, third) = (wait_for(&peer, "second").await, wait_for(&peer, "third").await);
     for (file, id) in [("third", &third), ("second", &second)] {
@@ -151,7 +144,7 @@ async fn c28_answers_out_of_order_reach_their_calls_and_a_lost_one_ends() {
 
 #[tokio::test]
 async fn c28_an_answer_given_twice_or_to_nobody_is_passed_on_once_or_never() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let answer = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}"#;
     let nobody = r#"{"jsonrpc":"2.0","id":"nobody","result":{"content":[]}}"#;
     let steps = json!([{"send": nobody}, {"send": answer}, {"send": answer}]);
@@ -164,7 +157,7 @@ async fn c28_an_answer_given_twice_or_to_nobody_is_passed_on_once_or_never() {
 #[tokio::test]
 async fn c76_twenty_calls_need_one_handshake_and_one_list() {
     for lists in [0, 1] {
-        let peer = proxied(&[], &[]).await;
+        let peer = Peer::open(&[]).await;
         for _ in 0..lists {
             peer.ask("tools/list", json!({})).await.result();
         }
@@ -173,9 +166,7 @@ async fn c76_twenty_calls_need_one_handshake_and_one_list() {
             assert_eq!(peer.call("echo", json!({"text": text})).await.text(), text);
         }
         let journal = peer.journal();
-        let count = |method: &str| {
-            journal.iter().filter(|entry| entry.method().as_deref() == Some(method)).count()
-        };
+        let count = |method: &str| journal.iter().filter(|entry| entry.has_method(method)).count();
         assert_eq!((count("initialize"), count("notifications/initialized")), (1, 1));
         assert_eq!((count("tools/list"), count("tools/call")), (1, 20));
         assert_eq!(journal.iter().filter(|entry| entry.event == "start").count(), 1);

@@ -6,32 +6,15 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use support::json::member;
-use support::{Answer, Entry, Line, Peer, Setup, process};
+use support::{Answer, Entry, Line, Peer, SOON, Setup, TOOLS_CHANGED, eventually, process, tools};
 
 const UNKNOWN: &str = "outcome unknown: check before you repeat it";
 /// What a call in flight may take to fail (§9), and a busy machine on top.
-const SOON: Duration = Duration::from_millis(2000);
-const CHANGED: &str = "notifications/tools/list_changed";
-
-async fn proxied(options: &[&str], flags: &[&str]) -> Peer {
-    opened(Setup::proxied().options(options).flags(flags)).await
-}
-
-async fn opened(setup: Setup) -> Peer {
-    let peer = setup.spawn();
-    peer.initialize().await;
-    peer
-}
-
-/// The server processes so far, in the order of their start.
-fn servers(peer: &Peer) -> Vec<u32> {
-    let entries = peer.journal();
-    entries.iter().filter(|entry| entry.event == "start").map(|entry| entry.pid).collect()
-}
+const IN_TIME: Duration = Duration::from_millis(2000);
 
 /// What the last server process was told, from its start on.
 fn told(peer: &Peer) -> Vec<Entry> {
-    let last = *servers(peer).last().expect("there was a server");
+    let last = *peer.started().last().expect("there was a server");
     let entries = peer.journal().into_iter();
     entries.filter(|entry| entry.pid == last && entry.event.is_empty()).collect()
 }
@@ -41,7 +24,7 @@ fn methods(entries: &[Entry]) -> Vec<String> {
 }
 
 fn kill_server(peer: &Peer) {
-    process::signal(*servers(peer).last().expect("there was a server"), Signal::SIGKILL);
+    process::signal(*peer.started().last().expect("there was a server"), Signal::SIGKILL);
 }
 
 /// Kills the server and waits until the proxy knows that it ended.
@@ -55,15 +38,11 @@ async fn noticed(peer: &Peer) {
     let is_end = |line: &&str| line.contains("WARN") && line.contains("the server ");
     let look = || async {
         let ends = peer.stderr().lines().filter(is_end).count();
-        (ends == servers(peer).len()).then_some(())
+        (ends == peer.started().len()).then_some(())
     };
-    if support::eventually(look).await.is_none() {
+    if eventually(look).await.is_none() {
         peer.fail("the end of the server is not noticed");
     }
-}
-
-async fn echoes(peer: &Peer) {
-    assert_eq!(peer.call("echo", json!({"text": "well"})).await.text(), "well");
 }
 
 fn assert_lost(answer: &Answer, cause: &str) {
@@ -76,24 +55,23 @@ fn assert_lost(answer: &Answer, cause: &str) {
 
 #[tokio::test]
 async fn c05_a_dead_server_is_never_asked_twice() {
-    let peer = proxied(&["--answer-within", "300ms"], &[]).await;
-    let handle = peer.call("exit", json!({"ms": 800, "code": 3})).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
+    let peer = Peer::open(&SOON).await;
+    let handle = peer.slow_call("exit", json!({"ms": 800, "code": 3})).await;
     let end = peer.finish(handle).await;
     assert_eq!(end.status(), "failed");
     assert_lost(&end, "code 3");
-    echoes(&peer).await;
+    peer.assert_works().await;
     assert_eq!(peer.calls_of("exit").len(), 1);
-    assert_eq!(servers(&peer).len(), 2);
+    assert_eq!(peer.started().len(), 2);
 }
 
 #[tokio::test]
 async fn c19_a_call_in_flight_fails_within_a_second_with_exit_code_and_stderr() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let steps = json!([{"stderr": "disk full\n"}, {"sleep": 200}, {"exit": 3}]);
     let start = Instant::now();
     let answer = peer.script(steps).await;
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
     assert_lost(&answer, "code 3");
     assert!(answer.text().contains("disk full"), "{}", answer.text());
     assert_eq!(peer.calls_of("script").len(), 1);
@@ -101,18 +79,18 @@ async fn c19_a_call_in_flight_fails_within_a_second_with_exit_code_and_stderr() 
 
 #[tokio::test]
 async fn s9_a_server_that_is_killed_is_named_by_its_signal() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let id = peer.start("sleep", json!({"ms": 60_000})).await;
-    peer.journal_wait(|entry| entry.is_call_of("sleep")).await;
+    peer.arrived("sleep", 1).await;
     kill_server(&peer);
     assert_lost(&peer.answer(&id).await, "signal 9");
 }
 
 #[tokio::test]
 async fn s9_a_request_that_is_no_call_gets_the_error_32603_with_the_cause() {
-    let peer = proxied(&[], &["--block"]).await;
+    let peer = Peer::open_to(&["--block"]).await;
     let call = peer.start("exit", json!({"ms": 300, "code": 5})).await;
-    peer.journal_wait(|entry| entry.is_call_of("exit")).await;
+    peer.arrived("exit", 1).await;
     let list = peer.request("prompts/list", json!({})).await;
     let answer = peer.answer(&list).await;
     assert_eq!(answer.error_code(), -32603);
@@ -123,7 +101,7 @@ async fn s9_a_request_that_is_no_call_gets_the_error_32603_with_the_cause() {
 #[tokio::test]
 async fn s9_calls_that_wait_in_line_survive() {
     let setup = Setup::proxied().config("[tools.wait_file]\nmax_concurrent = 1\n");
-    let peer = opened(setup).await;
+    let peer = Peer::opened(setup).await;
     let args = |path: &str| json!({"path": peer.path(path), "text": path});
     peer.create("there");
     // Several times: which call is looked at first is a matter of chance.
@@ -132,7 +110,7 @@ async fn s9_calls_that_wait_in_line_survive() {
         let waiting = peer.start("wait_file", args("there")).await;
         let arrived =
             || async { (peer.calls_of("wait_file").len() == 2 * round - 1).then_some(()) };
-        support::eventually(arrived).await.expect("the first of them runs");
+        eventually(arrived).await.expect("the first of them runs");
         kill_server(&peer);
         assert_lost(&peer.answer(&running).await, "signal 9");
         assert_eq!(peer.answer(&waiting).await.text(), "there");
@@ -143,7 +121,7 @@ async fn s9_calls_that_wait_in_line_survive() {
 #[tokio::test]
 async fn s9_a_job_that_waits_in_line_survives() {
     let toml = "[defaults]\nanswer_within = \"300ms\"\n[tools.wait_file]\nmax_concurrent = 1\n";
-    let peer = opened(Setup::proxied().config(toml)).await;
+    let peer = Peer::opened(Setup::proxied().config(toml)).await;
     let args = |path: &str| json!({"path": peer.path(path), "text": path});
     let running = peer.call("wait_file", args("never")).await;
     let waiting = peer.call("wait_file", args("there")).await;
@@ -155,7 +133,7 @@ async fn s9_a_job_that_waits_in_line_survives() {
 
 #[tokio::test]
 async fn s9_a_thousand_calls_in_flight_fail_together() {
-    let peer = proxied(&[], &["--block"]).await;
+    let peer = Peer::open_to(&["--block"]).await;
     let mark = peer.mark();
     for _ in 0..1000 {
         peer.start("sleep", json!({"ms": 60_000})).await;
@@ -166,26 +144,26 @@ async fn s9_a_thousand_calls_in_flight_fail_together() {
     kill_server(&peer);
     let last = std::cell::Cell::new(0);
     peer.wait_line_from(mark, |_| last.replace(last.get() + 1) == 999).await;
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
     let answers: Vec<Answer> =
         peer.lines()[mark..].iter().map(|line| Answer::new(&line.text)).collect();
     answers.iter().for_each(|answer| assert_lost(answer, "signal 9"));
     let ids: std::collections::BTreeSet<&str> = answers.iter().map(Answer::raw_id).collect();
     assert_eq!((answers.len(), ids.len()), (1000, 1000));
-    echoes(&peer).await;
+    peer.assert_works().await;
 }
 
 // Other ways to be gone.
 
 #[tokio::test]
 async fn s9_a_server_that_closes_its_stdout_is_gone_though_it_lives() {
-    let peer = proxied(&[], &["--ignore-eof", "--ignore-sigterm"]).await;
+    let peer = Peer::open_to(&["--ignore-eof", "--ignore-sigterm"]).await;
     let start = Instant::now();
     let answer = peer.call("close_stdout", json!({})).await;
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert!(start.elapsed() < IN_TIME, "{:?}", start.elapsed());
     assert_lost(&answer, "closed its stdout");
-    echoes(&peer).await;
-    process::wait_gone(servers(&peer)[0]).await;
+    peer.assert_works().await;
+    process::wait_gone(peer.started()[0]).await;
 }
 
 #[tokio::test]
@@ -194,7 +172,7 @@ async fn s9_a_server_that_closes_its_stdout_with_much_to_read_is_gone_though_it_
     let first = r#"mkdir was_here 2>/dev/null || exec "$@"; read -r _
         echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}'
         until [ -e close ]; do sleep 0.01; done; exec >&-; sleep 600"#;
-    let peer = opened(Setup::proxied().server_through(first)).await;
+    let peer = Peer::opened(Setup::proxied().server_through(first)).await;
     let text = "x".repeat(10 << 20);
     let big = format!(
         r#"{{"jsonrpc":"2.0","id":"big","method":"x/echo_params","params":{{"text":"{text}"}}}}"#
@@ -207,7 +185,7 @@ async fn s9_a_server_that_closes_its_stdout_with_much_to_read_is_gone_though_it_
         sent.await;
     }
     peer.answer("\"big\"").await;
-    echoes(&peer).await;
+    peer.assert_works().await;
     let start = Instant::now();
     peer.close_stdin().await;
     assert_eq!(peer.exit().await.code(), Some(0));
@@ -221,28 +199,28 @@ async fn s9_a_server_that_closes_its_stdin_is_gone_though_it_lives() {
     let first = r#"mkdir was_here 2>/dev/null || exec "$@"; read -r _
         echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}'
         exec <&-; sleep 600"#;
-    let peer = opened(Setup::proxied().server_through(first)).await;
+    let peer = Peer::opened(Setup::proxied().server_through(first)).await;
     // The first write after the close may go unnoticed in the pipe, no later one can.
     let answer = peer.call("echo", json!({"text": "well"})).await;
     if answer.is_error() {
         assert_lost(&answer, "closed its stdin");
     }
-    echoes(&peer).await;
+    peer.assert_works().await;
     peer.wait_stderr(|line| line.contains("closed its stdin")).await;
 }
 
 #[tokio::test]
 async fn s9_half_a_line_before_the_exit_does_no_harm() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let half = r#"{"jsonrpc":"2.0","id":$ID,"result":{"cont"#;
     assert_lost(&peer.script(json!([{"write": half}, {"exit": 4}])).await, "code 4");
-    echoes(&peer).await;
+    peer.assert_works().await;
     peer.lines().iter().for_each(Line::assert_protocol);
 }
 
 #[tokio::test]
 async fn s9_a_whole_answer_before_the_exit_is_delivered() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let result = r#"{"content":[{"type":"text","text":"last words"}]}"#;
     for line_end in ["\n", ""] {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":$ID,"result":{result}}}{line_end}"#);
@@ -256,29 +234,29 @@ async fn s9_a_whole_answer_before_the_exit_is_delivered() {
 
 #[tokio::test]
 async fn c20_between_calls_the_session_outlives_the_server() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let before = peer.ask("tools/list", json!({})).await;
     lose_server(&peer).await;
     let after = peer.ask("tools/list", json!({})).await;
     assert_eq!(after.raw_result(), before.raw_result());
-    echoes(&peer).await;
-    assert_eq!(servers(&peer).len(), 2);
+    peer.assert_works().await;
+    assert_eq!(peer.started().len(), 2);
 }
 
 #[tokio::test]
 async fn c39_the_first_call_after_a_crash_starts_the_server_and_all_are_served() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     assert_lost(&peer.call("exit", json!({"code": 3})).await, "code 3");
     for _ in 0..3 {
-        echoes(&peer).await;
+        peer.assert_works().await;
     }
-    assert_eq!(servers(&peer).len(), 2);
+    assert_eq!(peer.started().len(), 2);
     assert_eq!(methods(&told(&peer)).iter().filter(|m| *m == "initialize").count(), 1);
 }
 
 #[tokio::test]
 async fn s9_a_new_server_hears_the_clients_own_words_in_order() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let opening = peer.journal_method("initialize").await;
     for level in ["debug", "error"] {
         peer.ask("logging/setLevel", json!({"level": level})).await;
@@ -287,10 +265,10 @@ async fn s9_a_new_server_hears_the_clients_own_words_in_order() {
         peer.ask("resources/subscribe", json!({"uri": uri})).await;
     }
     peer.ask("resources/unsubscribe", json!({"uri": "file:///a"})).await;
-    echoes(&peer).await;
+    peer.assert_works().await;
     let mark = peer.mark();
     lose_server(&peer).await;
-    echoes(&peer).await;
+    peer.assert_works().await;
 
     let told = told(&peer);
     assert_eq!(
@@ -312,12 +290,12 @@ async fn s9_a_new_server_hears_the_clients_own_words_in_order() {
 
 #[tokio::test]
 async fn s9_answers_to_questions_of_a_dead_server_do_not_reach_the_next() {
-    let peer = proxied(&[], &[]).await;
+    let peer = Peer::open(&[]).await;
     let call = peer.start("ask", json!({})).await;
     let question = peer.wait_method("elicitation/create").await;
     kill_server(&peer);
     assert_lost(&peer.answer(&call).await, "signal 9");
-    echoes(&peer).await;
+    peer.assert_works().await;
     peer.respond(&question, r#"{"action":"cancel"}"#).await;
     peer.settle().await;
     assert!(told(&peer).iter().all(|entry| !entry.line.contains("action")));
@@ -327,12 +305,12 @@ async fn s9_answers_to_questions_of_a_dead_server_do_not_reach_the_next() {
 async fn c39_a_crash_loop_backs_off_and_says_so_at_once() {
     let setup = Setup::proxied();
     let state = setup.path("state_file").display().to_string();
-    let peer = opened(setup.flags(&["--state-file", &state, "--crash-first", "1000"])).await;
+    let peer = Peer::opened(setup.flags(&["--state-file", &state, "--crash-first", "1000"])).await;
     let (start, mut refused) = (Instant::now(), 0);
     while refused < 20 {
         let asked = Instant::now();
         let text = peer.call("echo", json!({})).await.text().to_owned();
-        assert!(asked.elapsed() < SOON, "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < IN_TIME, "{:?}", asked.elapsed());
         assert!(text.contains("code 3"), "{text}");
         if !text.contains(UNKNOWN) {
             refused += 1;
@@ -342,8 +320,8 @@ async fn c39_a_crash_loop_backs_off_and_says_so_at_once() {
     }
     // Pauses of 100, 200, 400 … ms: twenty refusals take 0.4 s, which is room for few starts.
     let most = 4 + usize::try_from(start.elapsed().as_millis() / 100).expect("a small number");
-    assert!(servers(&peer).len() <= most.min(12), "{} starts", servers(&peer).len());
-    assert_eq!(peer.calls_of("echo").len(), servers(&peer).len());
+    assert!(peer.started().len() <= most.min(12), "{} starts", peer.started().len());
+    assert_eq!(peer.calls_of("echo").len(), peer.started().len());
 }
 
 #[tokio::test]
@@ -351,14 +329,14 @@ async fn c39_a_server_that_fails_to_start_again_is_tried_again() {
     let setup = Setup::proxied().server_through(
         r#"echo . >> starts; [ $(wc -l < starts) = 2 ] && { echo "no licence" >&2; exit 9; }; exec "$@""#,
     );
-    let peer = opened(setup).await;
+    let peer = Peer::opened(setup).await;
     assert_lost(&peer.call("exit", json!({"code": 3})).await, "code 3");
     let failed = peer.call("echo", json!({})).await;
     assert!(failed.is_error(), "{}", failed.raw);
     for part in ["was not started", "code 9", "no licence", "may be called again"] {
         assert!(failed.text().contains(part), "no {part:?} in {}", failed.text());
     }
-    let well = support::eventually(|| async {
+    let well = eventually(|| async {
         let answer = peer.call("echo", json!({"text": "well"})).await;
         (!answer.is_error()).then_some(answer)
     });
@@ -370,7 +348,7 @@ async fn s9_a_new_server_that_never_answers_initialize_fails_what_waits_for_it()
     let setup = Setup::proxied().config("[upstream]\nstart_timeout = \"1s\"\n").server_through(
         r#"echo . >> starts; [ $(wc -l < starts) = 2 ] && exec sleep 600; exec "$@""#,
     );
-    let peer = opened(setup).await;
+    let peer = Peer::opened(setup).await;
     assert_lost(&peer.call("exit", json!({"code": 3})).await, "code 3");
     let id = peer.start("echo", json!({"text": "well"})).await;
     // While the server starts, a ping is answered by the proxy (§1.1.5).
@@ -379,37 +357,21 @@ async fn s9_a_new_server_that_never_answers_initialize_fails_what_waits_for_it()
     let answer = peer.answer(&id).await;
     assert!(answer.is_error() && answer.text().contains("was not started"), "{}", answer.raw);
     assert!(answer.text().contains("start_timeout"), "{}", answer.text());
-    echoes(&peer).await;
+    peer.assert_works().await;
 }
 
 // Lists.
 
-/// A session that knows the tools in a file.
-async fn with_tools(names: &[&str]) -> Peer {
-    let setup = Setup::proxied();
-    let file = setup.path("tools.json");
-    write_tools(&file, names);
-    let peer = opened(setup.flags(&["--tools", &file.display().to_string()])).await;
-    peer.ask("tools/list", json!({})).await.result();
-    peer
-}
-
-fn write_tools(file: &std::path::Path, names: &[&str]) {
-    let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
-    let tools: Vec<Value> = names.iter().map(tool).collect();
-    std::fs::write(file, Value::from(tools).to_string()).expect("a file of tools");
-}
-
 fn changes(peer: &Peer) -> usize {
-    let is_change = |line: &Line| line.method().as_deref() == Some(CHANGED);
+    let is_change = |line: &Line| line.has_method(TOOLS_CHANGED);
     peer.notifications().iter().filter(|line| is_change(line)).count()
 }
 
 #[tokio::test]
 async fn c80_a_new_server_with_the_same_tools_is_no_news() {
-    let peer = with_tools(&["echo"]).await;
+    let peer = Peer::opened_and_listed(Setup::proxied().tools(&tools(&["echo"]).to_string())).await;
     lose_server(&peer).await;
-    echoes(&peer).await;
+    peer.assert_works().await;
     peer.settle().await;
     assert!(methods(&told(&peer)).contains(&"tools/list".to_owned()), "nobody has looked");
     assert_eq!(peer.notifications(), []);
@@ -417,11 +379,11 @@ async fn c80_a_new_server_with_the_same_tools_is_no_news() {
 
 #[tokio::test]
 async fn c80_a_new_server_with_other_tools_is_told_once() {
-    let peer = with_tools(&["echo"]).await;
-    write_tools(&peer.path("tools.json"), &["echo", "other"]);
+    let peer = Peer::opened_and_listed(Setup::proxied().tools(&tools(&["echo"]).to_string())).await;
+    peer.change_tools(&tools(&["echo", "other"]).to_string());
     for _ in 0..2 {
         lose_server(&peer).await;
-        echoes(&peer).await;
+        peer.assert_works().await;
         peer.settle().await;
         assert_eq!(changes(&peer), 1);
         let list = peer.ask("tools/list", json!({})).await;
@@ -432,13 +394,13 @@ async fn c80_a_new_server_with_other_tools_is_told_once() {
 
 #[tokio::test]
 async fn c80_the_servers_own_list_changed_is_passed_on_once() {
-    let peer = proxied(&["--answer-within", "300ms"], &[]).await;
+    let peer = Peer::open(&SOON).await;
     let list = peer.ask("tools/list", json!({})).await;
     assert_eq!(list.raw_result().matches(r#""name":"job_get""#).count(), 1);
     let handle = peer.call("sleep", json!({"ms": 600})).await;
     peer.finish(handle).await;
     assert_eq!(peer.notifications(), [], "jobs are no change of the tools");
-    let line = format!(r#"{{"jsonrpc":"2.0","method":"{CHANGED}"}}"#);
+    let line = format!(r#"{{"jsonrpc":"2.0","method":"{TOOLS_CHANGED}"}}"#);
     peer.script(json!([{"send": line}, {"result": "{\"content\":[]}"}])).await;
     let notifications = peer.notifications();
     assert_eq!(notifications.iter().map(|n| n.text.clone()).collect::<Vec<_>>(), [line]);
@@ -468,8 +430,7 @@ async fn s9_a_handshake_that_the_server_refused_is_not_repeated() {
 
 #[tokio::test]
 async fn s9_a_subscription_is_sent_again_and_acknowledged_once() {
-    let peer = Peer::proxied(&[], &["--modern"]);
-    peer.become_modern("test-client", json!({}));
+    let peer = Peer::opened_modern(Setup::proxied());
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     let listen = peer.request("subscriptions/listen", wanted).await;
     let acknowledged = peer.wait_method("notifications/subscriptions/acknowledged").await;
@@ -486,7 +447,7 @@ async fn s9_a_subscription_is_sent_again_and_acknowledged_once() {
     assert_ne!(sent[0].pid, sent[1].pid);
 
     let news = format!(
-        r#"{{"jsonrpc":"2.0","method":"{CHANGED}","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{listen}}}}}}}"#
+        r#"{{"jsonrpc":"2.0","method":"{TOOLS_CHANGED}","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{listen}}}}}}}"#
     );
     peer.script(
         json!([{"send": news}, {"result": "{\"content\":[],\"resultType\":\"complete\"}"}]),
@@ -507,11 +468,11 @@ async fn s9_a_subscription_that_starts_the_server_again_reaches_it_once() {
     peer.settle().await;
     assert_eq!(told(&peer).iter().filter(|entry| is_listen(entry)).count(), 1);
     assert_eq!(peer.notifications().len(), 1);
-    assert_eq!(servers(&peer).len(), 2);
+    assert_eq!(peer.started().len(), 2);
 }
 
 fn is_listen(entry: &Entry) -> bool {
-    entry.method().as_deref() == Some("subscriptions/listen")
+    entry.has_method("subscriptions/listen")
 }
 
 /// How a dual-era client fares: it asks in the modern way and, refused, in the legacy one.
@@ -537,7 +498,7 @@ async fn s1_2_a_dual_era_client_ends_on_the_same_era_as_without_the_proxy() {
 
 #[tokio::test]
 async fn s1_2_a_modern_request_to_a_dual_server_is_no_handshake_of_a_legacy_one() {
-    let peer = proxied(&[], &["--dual"]).await;
+    let peer = Peer::open_to(&["--dual"]).await;
     assert!(peer.call("echo", json!({})).await.result().get("resultType").is_none());
     lose_server(&peer).await;
     assert!(peer.call("echo", json!({})).await.result().get("resultType").is_none());
@@ -553,8 +514,8 @@ async fn s1_2_a_legacy_server_that_dies_of_discover_is_started_again_for_initial
     assert!(refused.raw_error().contains("code 3"), "{}", refused.raw);
     let opened = peer.initialize().await;
     assert_eq!(opened.result()["protocolVersion"], "2025-11-25");
-    echoes(&peer).await;
-    let openings = told(&peer).into_iter().filter(|e| e.method().as_deref() == Some("initialize"));
+    peer.assert_works().await;
+    let openings = told(&peer).into_iter().filter(|e| e.has_method("initialize"));
     let openings: Vec<Entry> = openings.collect();
     assert_eq!(openings.len(), 1, "one handshake for one server: {openings:?}");
     assert_eq!(member(&openings[0].line, "id"), Some(opened.raw_id()));

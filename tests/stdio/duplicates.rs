@@ -4,12 +4,6 @@ use serde_json::{Value, json};
 use support::json::path;
 use support::{Answer, Peer, Setup, call_params, until};
 
-async fn open(config: &str) -> Peer {
-    let peer = Setup::proxied().config(config).spawn();
-    peer.initialize().await;
-    peer
-}
-
 /// Checks that a handle says that its call was joined to the job of another.
 fn assert_joined(peer: &Peer, handle: &Answer, job: &Answer) {
     assert_eq!(handle.handle()["joined"], json!(true), "{}", handle.raw);
@@ -21,7 +15,7 @@ fn assert_joined(peer: &Peer, handle: &Answer, job: &Answer) {
 
 #[tokio::test]
 async fn c04_an_equal_call_joins_the_running_one() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let job = peer.park("go").await;
     assert!(job.handle()["joined"].is_null());
     let joined = peer.park("go").await;
@@ -34,7 +28,7 @@ async fn c04_an_equal_call_joins_the_running_one() {
 
 #[tokio::test]
 async fn c04_the_same_call_after_the_clients_time_out_joins_the_first() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let id = peer.start("wait_file", until("go")).await;
     peer.cancel(&id, "McpError: MCP error -32001: Request timed out").await;
     let again = peer.call("wait_file", until("go")).await;
@@ -48,8 +42,7 @@ async fn c04_the_same_call_after_the_clients_time_out_joins_the_first() {
 
 #[tokio::test]
 async fn c04_a_modern_client_of_the_same_user_joins_too() {
-    let peer = Peer::proxied(&[], &["--modern"]);
-    peer.become_modern("test-client", json!({}));
+    let peer = Peer::opened_modern(Setup::proxied());
     let job = peer.park("go").await;
     assert_joined(&peer, &peer.park("go").await, &job);
 }
@@ -61,7 +54,7 @@ fn script(end: &str, raw: &str) -> Value {
 
 #[tokio::test]
 async fn s7_a_joined_call_that_waits_gets_the_servers_own_result() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let raw =
         r#"{"content":[ {"n":1.10}],"x":1e400,"isError":true,"_meta":{"k":9007199254740993}}"#;
     peer.defer("script", script("result", raw)).await;
@@ -79,7 +72,7 @@ async fn s7_a_joined_call_that_waits_gets_the_servers_own_result() {
 
 #[tokio::test]
 async fn s7_a_joined_call_gets_the_servers_error() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let args = script("error", r#"{"code":-7,"message":"no luck","data":[1.10]}"#);
     peer.defer("script", args.clone()).await;
     let joined = peer.start("script", args).await;
@@ -92,7 +85,7 @@ async fn s7_a_joined_call_gets_the_servers_error() {
 
 #[tokio::test]
 async fn s7_a_cancel_of_a_joined_call_ends_its_wait_only() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let job = peer.park("go").await;
     let joined = peer.start("wait_file", until("go")).await;
     peer.cancel(&joined, "the user").await;
@@ -108,7 +101,7 @@ async fn s7_a_cancel_of_a_joined_call_ends_its_wait_only() {
 
 /// A job that has ended and whose result nobody has fetched.
 async fn ended(config: &str) -> (Peer, Answer) {
-    let peer = open(config).await;
+    let peer = Peer::open_with(config).await;
     let job = peer.park("go").await;
     peer.create("go");
     peer.listed_as(job.job_id(), "completed").await;
@@ -146,7 +139,7 @@ async fn s7_a_result_older_than_the_window_is_not_given_to_an_equal_call() {
 
 #[tokio::test]
 async fn s7_a_cancelled_job_is_not_joined() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let job = peer.park("go").await;
     peer.call("job_cancel", json!({"job_id": job.job_id()})).await;
     peer.create("go");
@@ -155,7 +148,7 @@ async fn s7_a_cancelled_job_is_not_joined() {
 
 #[tokio::test]
 async fn s7_a_job_lost_with_the_server_is_not_run_again_behind_the_callers_back() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let args = json!({"steps": [{"wait_file": "go"}, {"exit": 3}]});
     let job = peer.defer("script", args.clone()).await;
     peer.create("go");
@@ -171,7 +164,7 @@ async fn s7_a_job_lost_with_the_server_is_not_run_again_behind_the_callers_back(
 /// waits for its handle or its result; how often the server has got a call then.
 async fn calls_with(tool: &str, arguments: &str, meta: &str) -> usize {
     const ARGS: &str = r#"{"path":"go","a":[1,{"x":"ä","y":null}],"n":1}"#;
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let meta = format!(r#"{{"unhurry/answer_within":0{meta}}}"#);
     let mut id = "\"first\"";
     for (tool, arguments) in [("wait_file", ARGS), (tool, arguments)] {
@@ -213,7 +206,7 @@ async fn s7_other_arguments_and_other_tools_run() {
 
 #[tokio::test]
 async fn s7_a_call_that_asks_for_more_than_arguments_is_not_joined() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     peer.park("go").await;
     let mut params = call_params("wait_file", until("go"));
     params["requestState"] = json!("mine");
@@ -225,7 +218,7 @@ async fn s7_a_call_that_asks_for_more_than_arguments_is_not_joined() {
 
 #[tokio::test]
 async fn s7_equal_calls_within_their_budgets_both_run() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let ids =
         [peer.start("wait_file", until("go")).await, peer.start("wait_file", until("go")).await];
     peer.arrived("wait_file", 2).await;
@@ -239,7 +232,7 @@ async fn s7_equal_calls_within_their_budgets_both_run() {
 
 #[tokio::test]
 async fn s7_run_turns_it_off_per_tool() {
-    let peer = open("[tools.wait_file]\nduplicates = \"run\"").await;
+    let peer = Peer::open_with("[tools.wait_file]\nduplicates = \"run\"").await;
     let (first, second) = (peer.park("go").await, peer.park("go").await);
     assert_ne!(first.job_id(), second.job_id());
     assert!(second.handle()["joined"].is_null());
@@ -251,7 +244,7 @@ async fn s7_run_turns_it_off_per_tool() {
 
 #[tokio::test]
 async fn c04_a_tool_that_is_never_deferred_is_joined_too_and_waits_for_the_result() {
-    let peer = open("[tools.wait_file]\nanswer_within = \"never\"").await;
+    let peer = Peer::open_with("[tools.wait_file]\nanswer_within = \"never\"").await;
     let first = peer.start("wait_file", until("go")).await;
     peer.cancel(&first, "request timed out").await;
     let second = peer.start("wait_file", until("go")).await;
@@ -263,7 +256,7 @@ async fn c04_a_tool_that_is_never_deferred_is_joined_too_and_waits_for_the_resul
 
 #[tokio::test]
 async fn s7_a_joined_call_may_have_a_budget_without_end() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     for (file, budget) in [("a", json!(1e19)), ("b", json!(1e300)), ("c", json!(u64::MAX))] {
         peer.park(file).await;
         let mut params = call_params("wait_file", until(file));

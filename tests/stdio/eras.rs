@@ -2,18 +2,10 @@
 
 use serde_json::json;
 use support::json::member;
-use support::{Entry, Peer, Setup, until};
-
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+use support::{Entry, Peer, SOON, SUBSCRIPTION, Setup, until};
 
 fn methods(peer: &Peer) -> Vec<String> {
     peer.journal().iter().filter_map(Entry::method).collect()
-}
-
-async fn modern(options: &[&str], flags: &[&str]) -> Peer {
-    let peer = Setup::proxied().options(options).flags(&["--modern"]).flags(flags).spawn();
-    peer.become_modern("test-client", json!({}));
-    peer
 }
 
 /// The answers to the openings of both eras are those of the server itself.
@@ -78,13 +70,12 @@ async fn s1_2_a_legacy_server_that_dies_of_the_probe_is_there_for_initialize() {
     let modern = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}});
     assert_eq!(peer.ask("server/discover", modern).await.error_code(), -32603);
     assert_eq!(peer.initialize().await.result()["protocolVersion"], "2025-11-25");
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn s1_2_a_legacy_client_opens_a_dual_server_as_legacy() {
-    let peer = Peer::proxied(&[], &["--dual"]);
-    peer.initialize().await;
+    let peer = Peer::open_to(&["--dual"]).await;
     let job = peer.park("go").await;
     peer.create("go");
     let result = peer.finish(job).await;
@@ -95,7 +86,7 @@ async fn s1_2_a_legacy_client_opens_a_dual_server_as_legacy() {
 
 #[tokio::test]
 async fn s1_2_a_modern_client_never_causes_a_handshake() {
-    let peer = modern(&[], &[]).await;
+    let peer = Peer::opened_modern(Setup::proxied());
     let job = peer.park("go").await;
     assert_eq!(job.result()["resultType"], "complete");
     assert_eq!(peer.look(job.job_id()).await.result()["resultType"], "complete");
@@ -110,9 +101,9 @@ async fn s1_2_a_modern_client_never_causes_a_handshake() {
 
 #[tokio::test]
 async fn s1_2_a_modern_server_that_died_is_started_again_without_a_handshake() {
-    let peer = modern(&[], &[]).await;
+    let peer = Peer::opened_modern(Setup::proxied());
     assert!(peer.call("exit", json!({"code": 3})).await.is_error());
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert!(!methods(&peer).iter().any(|method| method.contains("initialize")));
 }
 
@@ -136,7 +127,7 @@ fn note(method: &str, id: &str) -> serde_json::Value {
 /// A modern session under a budget of 0.3 s with an open subscription of this raw id.
 async fn listening(id: &str) -> Peer {
     let flags = ["--unanswered", "subscriptions/listen"];
-    let peer = modern(&["--answer-within", "300ms"], &flags).await;
+    let peer = Peer::opened_modern(Setup::proxied().options(&SOON).flags(&flags));
     let wanted = json!({"notifications": {"toolsListChanged": true}});
     peer.request_as(id, "subscriptions/listen", wanted).await;
     peer.journal_method("subscriptions/listen").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::json::string;
-use support::{Answer, Line, Peer, Setup, process};
+use support::{Answer, Line, Peer, SOON, Setup, eventually, process};
 
 const MIB: usize = 1 << 20;
 /// What a proxy in a debug build takes by itself, generously.
@@ -12,19 +12,9 @@ const ITSELF: usize = 40 * MIB;
 /// The result of a script.
 const WELL: &str = r#"{"content":[{"type":"text","text":"well"}]}"#;
 
-async fn opened(setup: Setup) -> Peer {
-    let peer = setup.spawn();
-    peer.initialize().await;
-    peer
-}
-
-async fn proxied(flags: &[&str]) -> Peer {
-    opened(Setup::proxied().flags(flags)).await
-}
-
 /// The server still is the first process, and it answers.
 async fn same_server_works(peer: &Peer) {
-    assert_eq!(peer.call("echo", json!({"text": "next"})).await.text(), "next");
+    peer.assert_works().await;
     let starts = peer.journal().into_iter().filter(|entry| entry.event == "start");
     assert_eq!(starts.count(), 1, "the server was started again");
 }
@@ -78,7 +68,7 @@ const JUNK: &[&str] = &[
 #[tokio::test]
 async fn c29_junk_of_the_server_is_skipped_and_logged_before_and_between_messages() {
     let flags: Vec<&str> = JUNK.iter().flat_map(|line| ["--banner", line]).collect();
-    let peer = proxied(&flags).await;
+    let peer = Peer::open_to(&flags).await;
     let mut steps: Vec<Value> = JUNK.iter().map(|line| json!({"send": line})).collect();
     steps.push(json!({"result": WELL}));
     assert_eq!(peer.script(steps.into()).await.text(), "well");
@@ -96,7 +86,7 @@ async fn c29_junk_of_the_server_is_skipped_and_logged_before_and_between_message
 
 #[tokio::test]
 async fn c29_half_a_line_spoils_only_itself() {
-    let peer = proxied(&[]).await;
+    let peer = Peer::open(&[]).await;
     let steps = json!([{"write": r#"{"jsonrpc":"2.0","id":$ID,"#}, {"sleep": 50}, {"send": ""}, {"result": WELL}]);
     assert_eq!(peer.script(steps).await.text(), "well");
     same_server_works(&peer).await;
@@ -104,7 +94,7 @@ async fn c29_half_a_line_spoils_only_itself() {
 
 #[tokio::test]
 async fn s9_a_message_may_come_in_two_halves() {
-    let peer = proxied(&[]).await;
+    let peer = Peer::open(&[]).await;
     let halves = [r#"{"jsonrpc":"2.0","id":$ID,"re"#, r#"sult":{"content":[]}}"#];
     let steps = json!([{"write": halves[0]}, {"sleep": 100}, {"send": halves[1]}]);
     assert_eq!(peer.script(steps).await.raw_result(), r#"{"content":[]}"#);
@@ -116,7 +106,7 @@ async fn s9_bom_single_bytes_and_crlf_of_the_server() {
     for flags in
         [&["--bom"][..], &["--crlf"], &["--byte-writes"], &["--bom", "--crlf", "--byte-writes"]]
     {
-        let peer = proxied(flags).await;
+        let peer = Peer::open_to(flags).await;
         let text = "line\r\nend \u{2028} \u{85} \u{feff} end";
         assert_eq!(peer.call("echo", json!({"text": text})).await.text(), text, "{flags:?}");
         same_server_works(&peer).await;
@@ -145,11 +135,10 @@ async fn s9_bom_single_bytes_and_crlf_of_the_client() {
 
 #[tokio::test]
 async fn c71_a_crlf_server_through_a_job() {
-    let setup = Setup::proxied().options(&["--answer-within", "300ms"]);
-    let peer = opened(setup.flags(&["--crlf"])).await;
+    let setup = Setup::proxied().options(&SOON);
+    let peer = Peer::opened(setup.flags(&["--crlf"])).await;
     let text = "one\u{2028}two\nthree\r";
-    let handle = peer.call("sleep", json!({"ms": 600, "text": text})).await;
-    assert!(handle.is_handle());
+    let handle = peer.slow_call("sleep", json!({"ms": 600, "text": text})).await;
     assert_eq!(peer.finish(handle).await.text(), text);
     assert_clean(&peer);
 }
@@ -159,7 +148,7 @@ async fn c71_a_crlf_server_through_a_job() {
 #[tokio::test]
 async fn c73_invalid_utf8_of_the_server_is_replaced() {
     let setup = Setup::proxied().options(&["--answer-within", "600ms"]);
-    let peer = opened(setup).await;
+    let peer = Peer::opened(setup).await;
     let start = r#"{"jsonrpc":"2.0","id":$ID,"result":{"content":[{"type":"text","text":"a"#;
     for ms in [0, 1200] {
         let steps = json!([
@@ -179,7 +168,7 @@ async fn c73_invalid_utf8_of_the_server_is_replaced() {
 
 #[tokio::test]
 async fn c73_invalid_utf8_of_the_client_is_replaced() {
-    let peer = proxied(&[]).await;
+    let peer = Peer::open(&[]).await;
     let call = r#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a"#;
     peer.send_bytes(&[call.as_bytes(), b"\xC3\x28\xFF", b"z\"}}}\n"].concat()).await;
     let answer = peer.answer("77").await;
@@ -190,7 +179,7 @@ async fn c73_invalid_utf8_of_the_client_is_replaced() {
 
 #[tokio::test]
 async fn s9_invalid_utf8_alone_on_a_line_ends_nothing() {
-    let peer = proxied(&[]).await;
+    let peer = Peer::open(&[]).await;
     peer.send_bytes(b"\xFF\xFE\x00\n").await;
     let steps = json!([{"write_hex": "FFFE000A"}, {"result": WELL}]);
     assert_eq!(peer.script(steps).await.text(), "well");
@@ -202,7 +191,7 @@ async fn s9_invalid_utf8_alone_on_a_line_ends_nothing() {
 
 #[tokio::test]
 async fn c31_a_line_of_12_mib_is_delivered() {
-    let peer = proxied(&[]).await;
+    let peer = Peer::open(&[]).await;
     let answer = peer.call("big", json!({"bytes": 12 * MIB})).await;
     assert_eq!(answer.text().len(), 12 * MIB);
     same_server_works(&peer).await;
@@ -211,10 +200,9 @@ async fn c31_a_line_of_12_mib_is_delivered() {
 #[tokio::test]
 async fn c31_a_line_of_12_mib_is_delivered_through_a_job() {
     let toml = "[defaults]\nanswer_within = \"300ms\"\n[jobs]\npage_bytes = \"5MiB\"\n";
-    let peer = opened(Setup::proxied().config(toml)).await;
+    let peer = Peer::opened(Setup::proxied().config(toml)).await;
     let args = json!({"bytes": 12 * MIB, "ms": 700, "pattern": "0123456789äöü€"});
-    let handle = peer.call("big", args).await;
-    assert!(handle.is_handle());
+    let handle = peer.slow_call("big", args).await;
     let first = peer.finish(handle).await;
     let text = whole_text(&peer, first).await;
     let pattern = "0123456789äöü€";
@@ -224,7 +212,7 @@ async fn c31_a_line_of_12_mib_is_delivered_through_a_job() {
 
 #[tokio::test]
 async fn c31_an_answer_above_max_message_fails_its_call_only() {
-    let peer = opened(Setup::proxied().config("[server]\nmax_message = \"1MiB\"\n")).await;
+    let peer = Peer::opened(Setup::proxied().config("[server]\nmax_message = \"1MiB\"\n")).await;
     let other = peer.start("sleep", json!({"ms": 300, "text": "other"})).await;
     let answer = peer.call("big", json!({"bytes": 2 * MIB})).await;
     assert!(answer.is_error(), "{}", answer.raw);
@@ -238,7 +226,7 @@ async fn c31_an_answer_above_max_message_fails_its_call_only() {
 #[tokio::test]
 async fn c31_an_answer_above_max_message_fails_its_job() {
     let toml = "[defaults]\nanswer_within = \"300ms\"\n[server]\nmax_message = \"1MiB\"\n";
-    let peer = opened(Setup::proxied().config(toml)).await;
+    let peer = Peer::opened(Setup::proxied().config(toml)).await;
     let handle = peer.call("big", json!({"bytes": 2 * MIB, "ms": 600})).await;
     let end = peer.finish(handle).await;
     assert_eq!((end.status(), end.is_error()), ("failed", true));
@@ -250,7 +238,7 @@ async fn c31_an_answer_above_max_message_fails_its_job() {
 async fn c31_an_answer_above_max_message_to_another_request_is_an_error() {
     let list = format!(r#"prompts/list={{"prompts":[],"x":"{}"}}"#, "x".repeat(100_000));
     let setup = Setup::proxied().config("[server]\nmax_message = \"64KiB\"\n");
-    let peer = opened(setup.flags(&["--answer", &list])).await;
+    let peer = Peer::opened(setup.flags(&["--answer", &list])).await;
     let answer = peer.ask("prompts/list", json!({})).await;
     assert_eq!(answer.error_code(), -32603);
     assert!(answer.raw_error().contains("max_message"), "{}", answer.raw);
@@ -259,7 +247,7 @@ async fn c31_an_answer_above_max_message_to_another_request_is_an_error() {
 
 #[tokio::test]
 async fn c31_a_request_above_max_message_is_refused_under_its_id() {
-    let peer = opened(Setup::proxied().config("[server]\nmax_message = \"64KiB\"\n")).await;
+    let peer = Peer::opened(Setup::proxied().config("[server]\nmax_message = \"64KiB\"\n")).await;
     let long = "x".repeat(100_000);
     let last = format!(r#"{{"jsonrpc":"2.0","method":"x/{long}","id":"last"}}"#);
     peer.request_as(r#""first""#, "x/echo_params", json!({"long": long})).await;
@@ -277,7 +265,7 @@ async fn c31_a_request_above_max_message_is_refused_under_its_id() {
 
 #[tokio::test]
 async fn c32_200_mib_without_a_line_end_take_bounded_memory() {
-    let peer = opened(Setup::proxied().config("[server]\nmax_message = \"4MiB\"\n")).await;
+    let peer = Peer::opened(Setup::proxied().config("[server]\nmax_message = \"4MiB\"\n")).await;
     let chunk = "x".repeat(64 << 10);
     let steps =
         json!([{"repeat": [chunk, 200 * MIB / chunk.len()]}, {"send": ""}, {"result": WELL}]);
@@ -291,7 +279,7 @@ async fn c32_200_mib_without_a_line_end_take_bounded_memory() {
 
 #[tokio::test]
 async fn c32_an_endless_line_of_the_client_takes_bounded_memory() {
-    let peer = opened(Setup::proxied().config("[server]\nmax_message = \"1MiB\"\n")).await;
+    let peer = Peer::opened(Setup::proxied().config("[server]\nmax_message = \"1MiB\"\n")).await;
     let chunk = vec![b'x'; MIB];
     peer.send_bytes(br#"{"jsonrpc":"2.0","id":5,"method":"x/"#).await;
     for _ in 0..64 {
@@ -305,7 +293,7 @@ async fn c32_an_endless_line_of_the_client_takes_bounded_memory() {
 
 #[tokio::test]
 async fn s9_memory_of_large_messages_is_given_back() {
-    let peer = proxied(&[]).await;
+    let peer = Peer::open(&[]).await;
     for _ in 0..8 {
         assert_eq!(peer.call("big", json!({"bytes": 8 * MIB})).await.text().len(), 8 * MIB);
     }
@@ -318,9 +306,9 @@ async fn s9_memory_of_large_messages_is_given_back() {
 async fn c32_pings_of_a_client_that_does_not_read_take_bounded_memory() {
     // `head` shows the greeting; nobody reads what comes after it.
     let reader = r#"mkfifo out; { head -n 1; exec sleep 600; } <out & exec "$@" >out"#;
-    let peer = opened(Setup::proxied().through(reader)).await;
+    let peer = Peer::opened(Setup::proxied().through(reader)).await;
     peer.start("wait_file", json!({"path": "never"})).await;
-    peer.journal_wait(|entry| entry.is_call_of("wait_file")).await;
+    peer.arrived("wait_file", 1).await;
     let ping = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "i".repeat(2000));
     let pings = format!("{ping}\n").repeat(500);
     for _ in 0..100 {
@@ -341,11 +329,11 @@ fn flood() -> Value {
 
 #[tokio::test]
 async fn c33_256_kib_of_stderr_before_the_answer_block_nothing() {
-    let peer = proxied(&["--stderr-at-start", "262144"]).await;
+    let peer = Peer::open_to(&["--stderr-at-start", "262144"]).await;
     assert_eq!(peer.script(flood()).await.text(), "well");
     same_server_works(&peer).await;
     let passed_on = || async { (peer.stderr().matches('e').count() > 500_000).then_some(()) };
-    support::eventually(passed_on).await.expect("stderr is passed on");
+    eventually(passed_on).await.expect("stderr is passed on");
 }
 
 #[tokio::test]
@@ -353,7 +341,7 @@ async fn c33_nobody_has_to_read_the_stderr_of_the_proxy() {
     let deaf = r#"mkfifo err; exec 3<>err; exec "$@" 2>&3 3>&-"#;
     for level in ["info", "debug"] {
         let setup = Setup::proxied().through(deaf).options(&["--log-level", level]);
-        let peer = opened(setup.flags(&["--stderr-at-start", "262144"])).await;
+        let peer = Peer::opened(setup.flags(&["--stderr-at-start", "262144"])).await;
         for _ in 0..3 {
             assert_eq!(peer.script(flood()).await.text(), "well");
         }
@@ -367,7 +355,7 @@ async fn c33_nobody_has_to_read_the_stderr_of_the_proxy() {
 
 #[tokio::test]
 async fn c33_a_closed_stderr_of_the_proxy_does_no_harm() {
-    let peer = opened(Setup::proxied().through(r#"exec "$@" 2>&-"#)).await;
+    let peer = Peer::opened(Setup::proxied().through(r#"exec "$@" 2>&-"#)).await;
     assert_eq!(peer.script(flood()).await.text(), "well");
     same_server_works(&peer).await;
     assert_clean(&peer);
@@ -375,7 +363,7 @@ async fn c33_a_closed_stderr_of_the_proxy_does_no_harm() {
 
 #[tokio::test]
 async fn c33_the_tail_in_an_error_is_bounded() {
-    let peer = proxied(&[]).await;
+    let peer = Peer::open(&[]).await;
     let line = "y".repeat(100_000);
     let steps = json!([{"stderr_flood": 256 << 10}, {"stderr": format!("{line}\n")}, {"stderr": "last"}, {"exit": 3}]);
     let answer = peer.script(steps).await;

@@ -3,10 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup, assert_text_says_all};
-
-/// A budget that ends soon.
-const SOON: [&str; 2] = ["--answer-within", "300ms"];
+use support::{Answer, Line, Peer, SOON, Setup, assert_text_says_all};
 
 fn seconds(handle: &Answer, key: &str) -> u64 {
     handle.handle()[key].as_u64().unwrap_or_else(|| panic!("no {key}: {}", handle.raw))
@@ -321,7 +318,7 @@ async fn c13_s4_5_the_output_schema_is_hidden_where_a_handle_may_come() {
 async fn c13_s4_5_the_output_schema_stays_where_no_handle_comes() {
     let toml = "[tools.structured]\nanswer_within = \"never\"\n";
     let setup = Setup::proxied().config(toml);
-    let peer = Peer::opened(setup.options(&["--answer-within", "300ms"])).await;
+    let peer = Peer::opened(setup.options(&SOON)).await;
     let tool = peer.listed("structured").await;
     assert_eq!(tool["outputSchema"]["required"], json!(["answer", "unit"]));
     assert!(tool["_meta"].get("unhurry/outputSchema").is_none(), "{tool}");

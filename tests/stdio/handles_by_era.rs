@@ -1,16 +1,7 @@
 //! Handles and `job_get` in every era of MCP (contract §1.2, §4.2).
 
 use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup};
-
-const SOON: [&str; 2] = ["--answer-within", "300ms"];
-
-/// A client of 2026-07-28 in front of a server that speaks nothing else.
-fn modern() -> Peer {
-    let peer = Setup::proxied().options(&SOON).flags(&["--modern"]).spawn();
-    peer.become_modern("test-client", json!({}));
-    peer
-}
+use support::{Answer, Line, Peer, SOON, Setup};
 
 /// The members of the result, in the order of their names.
 fn members(answer: &Answer) -> Vec<&String> {
@@ -21,7 +12,7 @@ fn members(answer: &Answer) -> Vec<&String> {
 async fn s4_2_legacy_clients_before_2025_06_18_get_no_structured_content() {
     for protocol in ["2024-11-05", "2025-03-26"] {
         let peer = Peer::proxied(&SOON, &[]);
-        peer.initialize_as("test-client", "1.0.0", protocol).await;
+        peer.initialize_under(protocol).await;
         let handle = peer.job("go").await;
         let listed = peer.job_get(json!({})).await;
         let unknown = peer.job_get(json!({"job_id": "x"})).await;
@@ -40,7 +31,7 @@ async fn s4_2_legacy_clients_before_2025_06_18_get_no_structured_content() {
 async fn s4_2_later_legacy_clients_get_structured_content_and_no_result_type() {
     for protocol in ["2025-06-18", "2025-11-25"] {
         let peer = Peer::proxied(&SOON, &[]);
-        peer.initialize_as("test-client", "1.0.0", protocol).await;
+        peer.initialize_under(protocol).await;
         let handle = peer.job("never").await;
         assert_eq!(members(&handle), ["_meta", "content", "structuredContent"]);
         assert_eq!(members(&peer.job_cancel(handle.job_id()).await), members(&handle));
@@ -57,7 +48,7 @@ async fn s4_2_the_revision_that_the_server_chose_counts() {
 
 #[tokio::test]
 async fn s1_1_a_fast_modern_call_passes_as_it_is() {
-    let peer = modern();
+    let peer = Peer::opened_modern(Setup::proxied().options(&SOON));
     let raw = r#"{"content":[],"resultType":"complete","x":1.10}"#;
     assert_eq!(peer.call("raw", json!({"result": raw})).await.raw_result(), raw);
     let sent: Value = serde_json::from_str(peer.calls_of("raw")[0].raw_params().unwrap()).unwrap();
@@ -71,7 +62,7 @@ async fn s1_1_a_fast_modern_call_passes_as_it_is() {
 
 #[tokio::test]
 async fn s4_2_every_answer_to_a_modern_client_says_complete() {
-    let peer = modern();
+    let peer = Peer::opened_modern(Setup::proxied().options(&SOON));
     let handle = peer.job("never").await;
     assert_eq!(members(&handle), ["_meta", "content", "resultType", "structuredContent"]);
     let action = handle.next_action().expect("an action");
@@ -92,10 +83,9 @@ async fn s4_2_every_answer_to_a_modern_client_says_complete() {
 
 #[tokio::test]
 async fn c01_a_modern_result_comes_back_unchanged_after_a_handle() {
-    let peer = modern();
+    let peer = Peer::opened_modern(Setup::proxied().options(&SOON));
     let raw = r#"{"resultType":"complete","content":[{"type":"text","text":"\u0041"}],"_meta":{"k":1.0}}"#;
-    let handle = peer.call("raw", json!({"result": raw, "ms": 900})).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
+    let handle = peer.slow_call("raw", json!({"result": raw, "ms": 900})).await;
     let end = peer.finish(handle).await;
     let job =
         support::json::path(&end.raw, &["result", "_meta", "unhurry/job"]).expect("about a job");
@@ -105,7 +95,7 @@ async fn c01_a_modern_result_comes_back_unchanged_after_a_handle() {
 
 #[tokio::test]
 async fn s5_1_pages_of_a_modern_result_are_complete_each() {
-    let peer = modern();
+    let peer = Peer::opened_modern(Setup::proxied().options(&SOON));
     let handle = peer.call("big", json!({"bytes": 100_000, "ms": 900})).await;
     let pages = peer.pages(peer.finish(handle).await).await;
     assert_eq!(pages.len(), 2);
@@ -129,7 +119,7 @@ async fn s5_1_a_modern_wait_ends_with_its_cancel() {
 
 #[tokio::test]
 async fn s5_2_a_modern_server_is_told_of_a_cancel() {
-    let peer = modern();
+    let peer = Peer::opened_modern(Setup::proxied().options(&SOON));
     let handle = peer.job("never").await;
     assert_eq!(peer.job_cancel(handle.job_id()).await.status(), "cancelled");
     peer.journal_method("notifications/cancelled").await;
@@ -148,8 +138,7 @@ async fn s3_a_modern_client_names_itself_with_each_request() {
 
 #[tokio::test]
 async fn s1_1_a_ping_is_answered_while_the_server_is_blocked_by_its_tool() {
-    let peer = Setup::proxied().options(&SOON).flags(&["--block"]).spawn();
-    peer.initialize().await;
+    let peer = Peer::opened(Setup::proxied().options(&SOON).flags(&["--block"])).await;
     peer.ask("tools/list", json!({})).await;
     let handle = peer.job("go").await;
     assert_eq!(peer.ask("ping", json!({})).await.raw_result(), "{}");

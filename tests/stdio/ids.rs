@@ -2,13 +2,11 @@
 
 use serde_json::json;
 use support::json::path;
-use support::{Answer, Peer, Setup, call_params, until};
+use support::{Answer, Peer, Setup, call_params, eventually, until};
 
 /// The raw ids under which the server has got the calls of a tool.
 fn ids_inside(peer: &Peer, tool: &str) -> Vec<String> {
-    let calls = peer.calls_of(tool);
-    let ids = calls.iter().map(|call| support::json::member(&call.line, "id").map(str::to_owned));
-    ids.collect::<Option<_>>().expect("a call has an id")
+    peer.calls_of(tool).iter().map(|call| call.raw_id().to_owned()).collect()
 }
 
 /// A session, legacy or modern.
@@ -95,8 +93,7 @@ async fn c10_the_handle_and_the_poll_keep_the_type_of_the_id() {
 
 #[tokio::test]
 async fn s1_1_1_ids_and_tokens_that_look_like_those_of_the_proxy_are_the_clients_own() {
-    let peer = Setup::proxied().config("[defaults]\nask_progress = true").spawn();
-    peer.initialize().await;
+    let peer = Peer::opened(Setup::proxied().config("[defaults]\nask_progress = true")).await;
     let ids: Vec<String> = (1_000_000_000..1_000_000_020).map(|id: u32| id.to_string()).collect();
     for (id, number) in ids.iter().zip(0..) {
         let mut params = call_params("script", report("go", id));
@@ -162,7 +159,7 @@ async fn s1_1_1_the_progress_of_each_goes_where_it_belongs() {
     let shown =
         async |job: &Answer| peer.look(job.job_id()).await.handle()["progress"]["message"].clone();
     let look = || async { (shown(&job).await == "old").then_some(()) };
-    support::eventually(look).await.unwrap_or_else(|| peer.fail("no progress in the job"));
+    eventually(look).await.unwrap_or_else(|| peer.fail("no progress in the job"));
     assert!(shown(&other).await.is_null(), "the other job has none");
 }
 
@@ -172,9 +169,7 @@ async fn a_cancel_of_a_reused_id(modern: bool) {
     peer.request_as("7", "tools/call", call_params("wait_file", until("new"))).await;
     peer.arrived("wait_file", 2).await;
     peer.cancel("7", "the user").await;
-    let cancel = peer.journal_method("notifications/cancelled").await;
-    let cancelled = path(&cancel.line, &["params", "requestId"]);
-    assert_eq!(cancelled, Some(ids_inside(&peer, "wait_file")[1].as_str()));
+    assert_eq!(peer.cancelled().await, ids_inside(&peer, "wait_file")[1]);
     peer.create("old");
     assert_eq!(peer.finish(job).await.text(), "old");
     assert_eq!(peer.received("notifications/cancelled").len(), 1);
@@ -269,7 +264,7 @@ async fn s1_1_1_a_subscription_under_a_reused_id_keeps_the_clients_id() {
     let job = defer_as(&peer, "7", "t", "wait_file", until("go")).await;
     peer.request_as("7", "subscriptions/listen", json!({"notifications": {}})).await;
     let listen = peer.journal_method("subscriptions/listen").await;
-    let inside = support::json::member(&listen.line, "id").expect("a request has an id");
+    let inside = listen.raw_id();
     assert_ne!(inside, "7");
 
     let meta = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": "INSIDE"}});

@@ -11,8 +11,7 @@ async fn questioned(config: &str) -> (Peer, Answer) {
     let config = format!("[defaults]\nanswer_within = \"300ms\"\n{config}");
     let peer = Setup::proxied().config(&config).flags(&["--modern"]).spawn();
     peer.become_modern("test-client", json!({"elicitation": {"form": {}}}));
-    let handle = peer.call("ask", json!({"ms": 400})).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
+    let handle = peer.slow_call("ask", json!({"ms": 400})).await;
     let question = peer.follow(&handle).await;
     (peer, question)
 }
@@ -27,27 +26,23 @@ async fn answered(peer: &Peer, job_id: &str) -> Answer {
     peer.ask("tools/call", params).await
 }
 
-fn job(answer: &Answer) -> Value {
-    answer.result()["_meta"]["unhurry/job"].clone()
-}
-
 #[tokio::test]
 async fn s8_4_a_question_is_shown_by_job_get_as_the_server_put_it() {
     let (peer, question) = questioned("").await;
     assert_eq!(question.result()["resultType"], "input_required");
     assert_eq!(question.result()["requestState"], "asked");
-    assert_eq!(job(&question)["status"], "input_required");
-    assert_eq!(job(&question)["done"], false);
+    assert_eq!(question.job()["status"], "input_required");
+    assert_eq!(question.job()["done"], false);
     assert_eq!(peer.jobs().await[0]["status"], "input_required");
 }
 
 #[tokio::test]
 async fn s8_4_the_answers_go_to_the_server_with_the_original_call() {
     let (peer, question) = questioned("").await;
-    let id = job(&question)["job_id"].as_str().expect("an id").to_owned();
+    let id = question.job()["job_id"].as_str().expect("an id").to_owned();
     let end = peer.finish(answered(&peer, &id).await).await;
     assert!(end.text().contains("blue"), "{}", end.raw);
-    assert_eq!(job(&end), json!({"job_id": id, "status": "completed", "done": true}));
+    assert_eq!(*end.job(), json!({"job_id": id, "status": "completed", "done": true}));
     let calls = peer.calls_of("ask");
     assert_eq!(calls.len(), 2, "once for the question, once with the answers");
     let member = |call: usize, name: &str| path(&calls[call].line, &["params", name]);
@@ -67,7 +62,7 @@ async fn s8_4_a_question_that_nobody_answers_ends_with_max_runtime() {
 #[tokio::test]
 async fn s8_4_a_job_that_waits_for_input_can_be_cancelled() {
     let (peer, question) = questioned("").await;
-    let id = job(&question)["job_id"].as_str().expect("an id").to_owned();
+    let id = question.job()["job_id"].as_str().expect("an id").to_owned();
     assert_eq!(peer.job_cancel(&id).await.status(), "cancelled");
     assert!(answered(&peer, &id).await.text().contains("CANCELLED"), "answers come too late");
     peer.settle().await;
@@ -78,8 +73,7 @@ async fn s8_4_a_job_that_waits_for_input_can_be_cancelled() {
 #[tokio::test]
 async fn s5_2_the_cancel_of_a_job_that_waits_for_input_spares_the_call_under_its_id() {
     let (peer, question) = questioned("").await;
-    let id = support::json::member(&peer.calls_of("ask")[0].line, "id").map(str::to_owned);
-    let id = id.expect("a call has an id");
+    let id = peer.calls_of("ask")[0].raw_id().to_owned();
     let mark = peer.mark();
     let mut params = call_params("wait_file", until("go"));
     params["_meta"] = json!({"unhurry/answer_within": 60});

@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 use support::json::member;
-use support::{Peer, assert_text_says_all};
-
-const SOON: [&str; 2] = ["--answer-within", "300ms"];
+use support::{Peer, SOON, assert_text_says_all};
 
 #[tokio::test]
 async fn s5_2_a_cancel_tells_the_server_and_is_final() {

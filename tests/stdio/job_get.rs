@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup, assert_text_says_all};
-
-const SOON: [&str; 2] = ["--answer-within", "300ms"];
+use support::{Answer, Line, Peer, SOON, Setup, assert_text_says_all};
 
 /// Calls are handed out at once, and polls may wait for long.
 async fn patient() -> Peer {
@@ -18,16 +16,9 @@ async fn poll(peer: &Peer, job: &str) -> String {
     peer.start("job_get", json!({"job_id": job})).await
 }
 
-/// The sentence in an answer of the proxy that is no handle.
-fn message(answer: &Answer) -> &str {
-    let message = &answer.structured()["message"];
-    message.as_str().unwrap_or_else(|| panic!("no message: {}", answer.raw))
-}
-
 /// The end of a call, as `job_get` tells it.
 async fn end_of(peer: &Peer, tool: &str, args: Value) -> Answer {
-    let handle = peer.call(tool, args).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
+    let handle = peer.slow_call(tool, args).await;
     peer.finish(handle).await
 }
 
@@ -219,21 +210,18 @@ async fn s5_1_the_error_32042_is_replayed_as_itself() {
 
 #[tokio::test]
 async fn s5_1_a_failure_says_whether_the_tool_is_safe_to_repeat() {
-    let setup = Setup::proxied();
-    let file = setup.path("tools.json");
     let tool = |name: &str, hints: Value| json!({"name": name, "inputSchema": {"type": "object"}, "annotations": hints});
     let tools = json!([
         tool("rpc_error", json!({"readOnlyHint": false})),
         tool("script", json!({"idempotentHint": true})),
     ]);
-    std::fs::write(&file, tools.to_string()).expect("a file of tools");
-    let flags = ["--tools", &file.display().to_string()];
-    let peer = Peer::opened(setup.options(&SOON).flags(&flags)).await;
+    let setup = Setup::proxied().options(&SOON).tools(&tools.to_string());
+    let peer = Peer::opened(setup).await;
     let unsafe_end = end_of(&peer, "rpc_error", json!({"ms": 600})).await;
-    assert!(message(&unsafe_end).contains("does not mark this tool as safe to repeat"));
+    assert!(unsafe_end.message().contains("does not mark this tool as safe to repeat"));
     let steps = json!([{"sleep": 600}, {"error": r#"{"code":1,"message":"m"}"#}]);
     let safe_end = end_of(&peer, "script", json!({"steps": steps})).await;
-    assert!(message(&safe_end).contains("marks this tool as safe to repeat"));
+    assert!(safe_end.message().contains("marks this tool as safe to repeat"));
 }
 
 // Envelope.
@@ -309,7 +297,7 @@ async fn c85_s5_1_the_list_shows_the_newest_twenty_first() {
 async fn c85_short_arguments_are_listed_whole_and_an_empty_list_says_so() {
     let peer = Peer::open(&SOON).await;
     let empty = peer.job_get(json!({"job_id": null})).await;
-    assert!(!empty.is_error() && message(&empty).starts_with("No calls"), "{}", empty.raw);
+    assert!(!empty.is_error() && empty.message().starts_with("No calls"), "{}", empty.raw);
     peer.call("sleep", json!({"ms": 60_000})).await;
     assert_eq!(peer.jobs().await[0]["arguments"], r#"{"ms":60000}"#);
     let without = peer.ask("tools/call", json!({"name": "job_get"})).await;
@@ -341,7 +329,7 @@ async fn c82_s5_1_unknown_foreign_and_malformed_ids_get_the_same_words() {
         let text = name.as_str().map_or_else(|| name.to_string(), str::to_owned);
         let shown = Value::from(text).to_string();
         assert_eq!(
-            message(&answer),
+            answer.message(),
             format!(
                 "No job {shown} is known here. Your own calls are listed below; a job of another server is known to that server's job_get."
             )
@@ -371,7 +359,7 @@ async fn s5_1_wrong_arguments_are_explained_in_a_result() {
     ] {
         let answer = peer.job_get(json!({"job_id": id, key: value})).await;
         assert!(answer.is_error(), "{}", answer.raw);
-        assert_eq!(message(&answer), words);
+        assert_eq!(answer.message(), words);
     }
     for (arguments, words) in [
         (json!([1]), "arguments must be an object, not [1]"),
@@ -379,7 +367,7 @@ async fn s5_1_wrong_arguments_are_explained_in_a_result() {
     ] {
         let answer =
             peer.ask("tools/call", json!({"name": "job_get", "arguments": arguments})).await;
-        assert_eq!((answer.is_error(), message(&answer)), (true, words));
+        assert_eq!((answer.is_error(), answer.message()), (true, words));
     }
 }
 

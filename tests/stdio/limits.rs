@@ -9,10 +9,6 @@ async fn open(toml: &str) -> Peer {
     Peer::open_with(&format!("defaults.answer_within = \"300ms\"\n{toml}")).await
 }
 
-fn message(handle: &Answer) -> String {
-    handle.handle()["message"].as_str().expect("a message").to_owned()
-}
-
 /// The gates of the `wait_file` calls that reached the server, in their order.
 fn reached(peer: &Peer) -> Vec<String> {
     let calls = peer.calls_of("wait_file");
@@ -35,8 +31,8 @@ async fn s3_a_job_older_than_max_runtime_fails_and_the_server_is_told() {
     let handle = peer.job("never").await;
     let end = peer.finish(handle).await;
     assert!(end.is_error() && end.status() == "failed", "{}", end.raw);
-    assert!(message(&end).contains("max_runtime (0.9 s)"), "{}", end.raw);
-    assert!(message(&end).contains("safe to repeat"), "{}", end.raw);
+    assert!(end.message().contains("max_runtime (0.9 s)"), "{}", end.raw);
+    assert!(end.message().contains("safe to repeat"), "{}", end.raw);
     let told = peer.journal_method("notifications/cancelled").await;
     let id = member(&peer.calls_of("wait_file")[0].line, "id").map(str::to_owned);
     assert_eq!(member(told.raw_params().unwrap(), "requestId"), id.as_deref());
@@ -72,12 +68,12 @@ const ONE: &str = "tools.wait_file.max_concurrent = 1\n";
 async fn s4_2_calls_over_max_concurrent_wait_in_line_and_go_in_order() {
     let peer = open(ONE).await;
     let (first, second, third) = (peer.job("a").await, peer.job("b").await, peer.job("c").await);
-    assert!(message(&first).starts_with("STILL RUNNING"), "{}", first.raw);
+    assert!(first.message().starts_with("STILL RUNNING"), "{}", first.raw);
     for (handle, place) in [(&second, "place 1"), (&third, "place 2")] {
         assert_eq!(handle.status(), "working");
-        assert!(message(handle).starts_with("WAITING IN LINE"), "{}", handle.raw);
-        assert!(message(handle).contains(place) && message(handle).contains("not started"));
-        assert!(message(handle).contains("Do not call wait_file again"), "{}", handle.raw);
+        assert!(handle.message().starts_with("WAITING IN LINE"), "{}", handle.raw);
+        assert!(handle.message().contains(place) && handle.message().contains("not started"));
+        assert!(handle.message().contains("Do not call wait_file again"), "{}", handle.raw);
     }
     peer.settle().await;
     assert_eq!(reached(&peer), ["a"]);
@@ -85,8 +81,8 @@ async fn s4_2_calls_over_max_concurrent_wait_in_line_and_go_in_order() {
     assert_eq!(peer.finish(first).await.text(), "a is open");
     peer.settle().await;
     assert_eq!(reached(&peer), ["a", "b"]);
-    assert!(message(&peer.look(second.job_id()).await).starts_with("STILL RUNNING"));
-    assert!(message(&peer.look(third.job_id()).await).contains("place 1"));
+    assert!(peer.look(second.job_id()).await.message().starts_with("STILL RUNNING"));
+    assert!(peer.look(third.job_id()).await.message().contains("place 1"));
     open_gates(&peer, &["b", "c"]);
     assert_eq!(peer.finish(second).await.text(), "b is open");
     assert_eq!(peer.finish(third).await.text(), "c is open");
@@ -98,7 +94,7 @@ async fn s3_a_queued_job_that_is_cancelled_never_reaches_the_server() {
     let peer = open(ONE).await;
     let (first, second, third) = (peer.job("a").await, peer.job("b").await, peer.job("c").await);
     assert_eq!(peer.job_cancel(second.job_id()).await.status(), "cancelled");
-    assert!(message(&peer.look(third.job_id()).await).contains("place 1"), "it moves up");
+    assert!(peer.look(third.job_id()).await.message().contains("place 1"), "it moves up");
     open_gates(&peer, &["a", "b", "c"]);
     assert_eq!(peer.finish(first).await.text(), "a is open");
     assert_eq!(peer.finish(third).await.text(), "c is open");

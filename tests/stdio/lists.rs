@@ -5,28 +5,16 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Answer, Peer, Setup, until};
+use support::{Answer, Peer, Setup, tools, until};
 
 const OURS: [&str; 2] = ["job_get", "job_cancel"];
 
 /// A session with a server that lists these tools, so many a page.
-async fn open(tools: &[Value], page: usize, options: &[&str]) -> Peer {
-    let setup = Setup::proxied().options(options);
-    let file = setup.path("tools.json");
-    std::fs::write(&file, json!(tools).to_string()).expect("a file of tools");
-    let (file, page) = (file.display().to_string(), page.to_string());
-    let peer = setup.flags(&["--tools", &file, "--page-size", &page]).spawn();
-    peer.initialize_as("test-client", "1.0.0", "2025-06-18").await;
+async fn open(tools: &Value, page: usize, options: &[&str]) -> Peer {
+    let setup = Setup::proxied().options(options).tools(&tools.to_string());
+    let peer = setup.flags(&["--page-size", &page.to_string()]).spawn();
+    peer.initialize_under("2025-06-18").await;
     peer
-}
-
-fn tools(names: &[&str]) -> Vec<Value> {
-    names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect()
-}
-
-fn names(page: &Answer) -> Vec<String> {
-    let tools = page.result()["tools"].as_array().expect("a list of tools").iter();
-    tools.map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
 }
 
 /// The names on all pages, in order.
@@ -34,7 +22,7 @@ async fn all_names(peer: &Peer) -> Vec<String> {
     let (mut all, mut params) = (Vec::new(), json!({}));
     loop {
         let page = peer.ask("tools/list", params).await;
-        all.extend(names(&page));
+        all.extend(page.tool_names().into_iter().map(str::to_owned));
         match &page.result()["nextCursor"] {
             Value::Null => return all,
             cursor => params = json!({"cursor": cursor}),
@@ -42,25 +30,25 @@ async fn all_names(peer: &Peer) -> Vec<String> {
     }
 }
 
-fn many() -> Vec<Value> {
-    let names: Vec<String> = (0..120).map(|number| format!("tool_{number}")).collect();
+fn many(count: usize) -> Value {
+    let names: Vec<String> = (0..count).map(|number| format!("tool_{number}")).collect();
     tools(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[tokio::test]
 async fn c63_the_first_of_three_pages_has_its_own_tools_and_ours() {
-    let peer = open(&many(), 40, &[]).await;
+    let peer = open(&many(120), 40, &[]).await;
     let page = peer.ask("tools/list", json!({})).await;
     assert_eq!(page.result()["nextCursor"], "40");
-    let names = names(&page);
+    let names = page.tool_names();
     assert_eq!(names.len(), 42);
-    assert_eq!((&*names[0], &*names[39]), ("tool_0", "tool_39"));
+    assert_eq!((names[0], names[39]), ("tool_0", "tool_39"));
     assert_eq!(names[40..], OURS);
 }
 
 #[tokio::test]
 async fn c63_all_pages_together_have_every_tool_once_and_in_order() {
-    let peer = open(&many(), 40, &[]).await;
+    let peer = open(&many(120), 40, &[]).await;
     for _ in 0..2 {
         let mut all = all_names(&peer).await;
         assert_eq!(all.drain(40..42).collect::<Vec<_>>(), OURS);
@@ -71,7 +59,7 @@ async fn c63_all_pages_together_have_every_tool_once_and_in_order() {
 
 #[tokio::test]
 async fn c63_a_tool_of_a_page_that_the_client_has_not_read_can_be_called() {
-    let peer = open(&many(), 40, &[]).await;
+    let peer = open(&many(120), 40, &[]).await;
     peer.ask("tools/list", json!({})).await;
     let job = peer.defer("tool_119", until("go")).await;
     peer.create("go");
@@ -80,27 +68,30 @@ async fn c63_a_tool_of_a_page_that_the_client_has_not_read_can_be_called() {
 
 #[tokio::test]
 async fn c37_a_list_in_pages_is_answered_though_the_client_has_closed_stdin() {
-    let peer = open(&many()[..60], 1, &[]).await;
+    let peer = open(&many(60), 1, &[]).await;
     let list = peer.request("tools/list", json!({})).await;
     peer.journal_wait(|entry| entry.line.contains("cursor")).await;
     peer.close_stdin().await;
-    assert_eq!(names(&peer.answer(&list).await).len(), 3);
+    assert_eq!(peer.answer(&list).await.tool_names().len(), 3);
 }
 
 #[tokio::test]
 async fn c03_a_cancelled_list_is_not_answered_while_its_pages_are_read() {
-    let peer = open(&many(), 1, &[]).await;
+    let peer = open(&many(120), 1, &[]).await;
     let list = peer.request("tools/list", json!({})).await;
     peer.journal_wait(|entry| entry.line.contains("cursor")).await;
     peer.cancel(&list, "the user").await;
-    assert_eq!(names(&peer.ask("tools/list", json!({})).await)[1..], OURS);
+    assert_eq!(peer.ask("tools/list", json!({})).await.tool_names()[1..], OURS);
     assert!(peer.answers(&list).is_empty());
 }
 
 #[tokio::test]
 async fn c80_ours_are_in_the_first_list_and_no_change_is_announced_for_jobs() {
     let peer = open(&tools(&["a"]), 9, &[]).await;
-    assert_eq!(names(&peer.ask("tools/list", json!({})).await), ["a", "job_get", "job_cancel"]);
+    assert_eq!(
+        peer.ask("tools/list", json!({})).await.tool_names(),
+        ["a", "job_get", "job_cancel"]
+    );
     let job = peer.defer("a", until("go")).await;
     peer.create("go");
     peer.finish(job).await;
@@ -149,7 +140,8 @@ async fn c81_a_clash_gives_ours_another_name_and_both_are_callable() {
 #[tokio::test]
 async fn c81_a_clash_with_both_on_a_page_that_nobody_has_read() {
     let peer = open(&tools(&["a", "b", "job_get", "job_cancel"]), 2, &[]).await;
-    let page = names(&peer.ask("tools/list", json!({})).await);
+    let list = peer.ask("tools/list", json!({})).await;
+    let page = list.tool_names();
     assert_eq!(page, ["a", "b", "unhurry_job_get", "unhurry_job_cancel"]);
     theirs_works(&peer, "job_get").await;
     theirs_works(&peer, "job_cancel").await;
@@ -175,8 +167,7 @@ async fn c81_a_prefix_of_the_users_own_avoids_the_clash() {
 async fn c81_a_name_once_given_stays_for_the_session() {
     let peer = open(&tools(&["a"]), 9, &[]).await;
     peer.ask("tools/list", json!({})).await;
-    let changed = json!(tools(&["a", "job_get"])).to_string();
-    std::fs::write(peer.path("tools.json"), changed).expect("a file of tools");
+    peer.change_tools(&tools(&["a", "job_get"]).to_string());
     assert!(all_names(&peer).await.ends_with(&OURS.map(str::to_owned)));
     ours_works(&peer, "job_get", "job_cancel").await;
 }
@@ -184,14 +175,11 @@ async fn c81_a_name_once_given_stays_for_the_session() {
 #[tokio::test]
 async fn s4_5_the_output_schema_of_a_tool_is_hidden_unless_it_is_never_deferred() {
     let config = "[tools.b]\nanswer_within = \"never\"";
-    let setup = Setup::proxied().config(config);
-    let file = setup.path("tools.json");
     let schema = r#""outputSchema":{"type":"object","x":1e400}"#;
     let mut text = String::new();
     write!(text, r#"[{{"name":"a",{schema},"z":1.10}},{{"name":"b",{schema},"z":1.10}}]"#).unwrap();
-    std::fs::write(&file, text).expect("a file of tools");
-    let peer = setup.flags(&["--tools", file.to_str().unwrap()]).spawn();
-    peer.initialize_as("test-client", "1.0.0", "2025-06-18").await;
+    let peer = Setup::proxied().config(config).tools(&text).spawn();
+    peer.initialize_under("2025-06-18").await;
     let list = peer.ask("tools/list", json!({})).await;
     let tools = support::json::member(list.raw_result(), "tools").and_then(support::json::elements);
     let tools = tools.expect("a list of tools");
@@ -205,11 +193,11 @@ async fn s4_5_the_output_schema_of_a_tool_is_hidden_unless_it_is_never_deferred(
 
 /// A session with a server that reads nothing while a call runs, and its running call.
 async fn blocked(budget: &str) -> (Peer, String) {
-    let peer = Peer::proxied(&["--answer-within", budget], &["--block"]);
-    peer.initialize().await;
-    peer.ask("tools/list", json!({})).await;
-    let call = peer.start("wait_file", until("go")).await;
-    peer.arrived("wait_file", 1).await;
+    let peer = Peer::opened_and_listed(
+        Setup::proxied().options(&["--answer-within", budget]).flags(&["--block"]),
+    )
+    .await;
+    let call = peer.start_until("go").await;
     (peer, call)
 }
 
@@ -248,8 +236,7 @@ async fn c26_a_ping_is_answered_by_the_proxy_while_the_server_starts() {
 
 #[tokio::test]
 async fn s1_1_5_any_other_ping_is_forwarded() {
-    let peer = Peer::proxied(&[], &["--answer", "ping={\"x\":1.10}"]);
-    peer.initialize().await;
+    let peer = Peer::open_to(&["--answer", "ping={\"x\":1.10}"]).await;
     assert_eq!(peer.ask("ping", json!({})).await.raw_result(), r#"{"x":1.10}"#);
     peer.call("echo", json!({})).await;
     assert_eq!(peer.ask("ping", json!({})).await.raw_result(), r#"{"x":1.10}"#);
@@ -300,37 +287,29 @@ async fn s1_1_5_a_list_of_a_server_that_answers_is_its_own() {
     let peer = open(&tools(&["a"]), 9, &[]).await;
     peer.ask("tools/list", json!({})).await;
     let job = peer.defer("a", until("never")).await;
-    std::fs::write(peer.path("tools.json"), json!(tools(&["b"])).to_string()).expect("a file");
-    assert_eq!(names(&peer.ask("tools/list", json!({})).await)[0], "b");
+    peer.change_tools(&tools(&["b"]).to_string());
+    assert_eq!(peer.ask("tools/list", json!({})).await.tool_names()[0], "b");
     assert_eq!(peer.look(job.job_id()).await.status(), "working");
 }
 
 #[tokio::test]
 async fn c26_a_second_call_and_a_poll_are_answered_while_a_call_runs() {
-    let peer = Peer::proxied(&[], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&[]).await;
     let job = peer.park("go").await;
     let poll = peer.start("job_get", json!({"job_id": job.job_id()})).await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
-    assert!(!names(&peer.ask("tools/list", json!({})).await).is_empty());
+    peer.assert_works().await;
+    assert!(!peer.ask("tools/list", json!({})).await.tool_names().is_empty());
     assert!(peer.answers(&poll).is_empty());
     peer.create("go");
     assert_eq!(peer.answer(&poll).await.text(), "go");
 }
 
-/// Changes the tools that the server lists.
-fn change_tools(peer: &Peer, names: &[&str]) {
-    std::fs::write(peer.path("tools.json"), json!(tools(names)).to_string()).expect("a file");
-}
-
 #[tokio::test]
 async fn s1_1_5_a_list_that_is_slow_while_nothing_runs_is_the_servers_own() {
-    let setup = Setup::proxied();
-    let [file, hold] = ["tools.json", "hold"].map(|name| setup.path(name).display().to_string());
-    std::fs::write(&file, json!(tools(&["a"])).to_string()).expect("a file of tools");
-    let peer = Peer::opened(setup.flags(&["--tools", &file, "--hold-lists", &hold])).await;
-    peer.ask("tools/list", json!({})).await;
-    change_tools(&peer, &["b"]);
+    let setup = Setup::proxied().tools(&tools(&["a"]).to_string());
+    let hold = setup.path("hold").display().to_string();
+    let peer = Peer::opened_and_listed(setup.flags(&["--hold-lists", &hold])).await;
+    peer.change_tools(&tools(&["b"]).to_string());
     peer.create("hold");
     let note = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     peer.script(json!([{"send": note}, {"result": "{}"}])).await;
@@ -339,37 +318,32 @@ async fn s1_1_5_a_list_that_is_slow_while_nothing_runs_is_the_servers_own() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert!(peer.answers(&list).is_empty(), "{:?}", peer.answers(&list));
     std::fs::remove_file(&hold).expect("it is there");
-    assert_eq!(names(&peer.answer(&list).await)[0], "b");
+    assert_eq!(peer.answer(&list).await.tool_names()[0], "b");
 }
 
 #[tokio::test]
 async fn s1_1_5_a_list_from_memory_that_was_not_the_last_word_is_followed_by_its_change() {
-    let setup = Setup::proxied().options(&["--answer-within", "20s"]);
-    let file = setup.path("tools.json").display().to_string();
-    std::fs::write(&file, json!(tools(&["a"])).to_string()).expect("a file of tools");
-    let peer = Peer::opened(setup.flags(&["--tools", &file, "--block"])).await;
-    peer.ask("tools/list", json!({})).await;
-    let call = peer.start("wait_file", until("go")).await;
-    peer.arrived("wait_file", 1).await;
-    change_tools(&peer, &["b"]);
-    assert_eq!(names(&peer.ask("tools/list", json!({})).await)[0], "a");
+    let setup = Setup::proxied().options(&["--answer-within", "20s"]).flags(&["--block"]);
+    let peer = Peer::opened_and_listed(setup.tools(&tools(&["a"]).to_string())).await;
+    let call = peer.start_until("go").await;
+    peer.change_tools(&tools(&["b"]).to_string());
+    assert_eq!(peer.ask("tools/list", json!({})).await.tool_names()[0], "a");
     assert!(peer.answers(&call).is_empty(), "the call still runs");
     peer.create("go");
     peer.answer(&call).await;
     peer.wait_method("notifications/tools/list_changed").await;
-    assert_eq!(names(&peer.ask("tools/list", json!({})).await)[0], "b");
+    assert_eq!(peer.ask("tools/list", json!({})).await.tool_names()[0], "b");
     assert_eq!(peer.notifications().len(), 1);
 }
 
 #[tokio::test]
 async fn s1_1_5_a_list_under_the_id_of_a_background_call_is_given_from_memory_too() {
-    let peer = Peer::proxied(&[], &["--block"]);
-    peer.initialize().await;
+    let peer = Peer::open_to(&["--block"]).await;
     peer.ask("tools/list", json!({})).await;
     let job = peer.park("go").await;
     let mark = peer.mark();
     peer.request_as(job.raw_id(), "tools/list", json!({})).await;
-    assert!(!names(&peer.answer_from(mark, job.raw_id()).await).is_empty());
+    assert!(!peer.answer_from(mark, job.raw_id()).await.tool_names().is_empty());
     assert_eq!(peer.look(job.job_id()).await.status(), "working");
     peer.create("go");
     assert_eq!(peer.finish(job).await.text(), "go");
@@ -386,9 +360,7 @@ async fn s5_3_a_server_that_dies_of_its_first_list_still_keeps_its_names() {
     for (method, params) in [("tools/list", json!({})), ("tools/call", json!({"name": "job_get"}))]
     {
         let setup = Setup::proxied().server_through(first);
-        let file = setup.path("tools.json").display().to_string();
-        std::fs::write(&file, json!(tools(&["a", "job_get"])).to_string()).expect("a file");
-        let peer = Peer::opened(setup.flags(&["--tools", &file])).await;
+        let peer = Peer::opened(setup.tools(&tools(&["a", "job_get"]).to_string())).await;
         peer.ask(method, params).await;
         assert_eq!(all_names(&peer).await, ["a", "job_get", "unhurry_job_get", "job_cancel"]);
         theirs_works(&peer, "job_get").await;
@@ -398,8 +370,7 @@ async fn s5_3_a_server_that_dies_of_its_first_list_still_keeps_its_names() {
 
 #[tokio::test]
 async fn s5_3_a_server_that_never_lists_its_tools_does_not_hold_up_ours() {
-    let peer = Peer::proxied(&[], &["--unanswered", "tools/list"]);
-    peer.initialize().await;
+    let peer = Peer::open_to(&["--unanswered", "tools/list"]).await;
     let start = Instant::now();
     assert_eq!(peer.job_get(json!({})).await.structured()["jobs"], json!([]));
     assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());

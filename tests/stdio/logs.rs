@@ -2,7 +2,7 @@
 //! matters, stdout protocol lines only.
 
 use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup, eventually};
+use support::{Answer, Line, Peer, SOON, Setup, eventually};
 
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 /// A secret that stands wherever one can stand.
@@ -15,20 +15,13 @@ fn is_ours(line: &str) -> bool {
     })
 }
 
-async fn opened(setup: Setup) -> Peer {
-    let peer = setup.spawn();
-    peer.initialize().await;
-    peer
-}
-
 async fn proxied(options: &[&str]) -> Peer {
-    opened(Setup::proxied().options(&["--answer-within", "300ms"]).options(options)).await
+    Peer::opened(Setup::proxied().options(&SOON).options(options)).await
 }
 
 /// A call that became a job, and its end.
 async fn job(peer: &Peer, tool: &str, args: Value) -> (String, Answer) {
-    let handle = peer.call(tool, args).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
+    let handle = peer.slow_call(tool, args).await;
     (handle.job_id().to_owned(), peer.finish(handle).await)
 }
 
@@ -93,8 +86,8 @@ async fn s2_stdout_carries_protocol_lines_only_at_every_level_and_in_every_forma
 #[tokio::test]
 async fn s10_tokens_and_arguments_are_not_logged_at_info() {
     let toml = "[upstream]\nenv = { API_TOKEN = \"hunter2\" }\n";
-    let setup = Setup::proxied().config(toml).options(&["--answer-within", "300ms"]);
-    let peer = opened(setup.options(&["--env", "OTHER=hunter2"])).await;
+    let setup = Setup::proxied().config(toml).options(&SOON);
+    let peer = Peer::opened(setup.options(&["--env", "OTHER=hunter2"])).await;
     eventful(&peer).await;
     let log = logged(&peer).await;
     let lines: Vec<&str> = log.lines().filter(|line| line.contains(SECRET)).collect();
@@ -167,7 +160,7 @@ async fn starts_of_the_server_are_one_line_each() {
 
 #[tokio::test]
 async fn s6_a_learned_budget_is_one_warning() {
-    let peer = opened(Setup::proxied()).await;
+    let peer = Peer::opened(Setup::proxied()).await;
     for ms in [60_000, 60_001] {
         let id = peer.start("sleep", json!({"ms": ms})).await;
         peer.cancel(&id, "McpError: MCP error -32001: Request timed out").await;

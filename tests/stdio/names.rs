@@ -1,32 +1,24 @@
 //! Our two tools in the server's list: their place and their names (contract §1.1, §5.3).
 
 use serde_json::{Value, json};
-use support::{Peer, Setup};
+use support::{Peer, SOON, Setup, tools};
 
-const SOON: [&str; 2] = ["--answer-within", "300ms"];
-
-/// A peer whose server has these tools, and as many on a page as the flags say.
-async fn with_tools(names: &[&str], options: &[&str], flags: &[&str]) -> Peer {
-    let setup = Setup::proxied().options(options).flags(flags);
-    let file = setup.path("tools.json");
-    let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
-    let tools = Value::Array(names.iter().map(tool).collect());
-    std::fs::write(&file, tools.to_string()).expect("a file of tools");
-    let flags = ["--tools", &file.display().to_string()];
-    Peer::opened(setup.flags(&flags)).await
+/// A session with a server that has tools with these names.
+async fn open(names: &[&str], setup: Setup) -> Peer {
+    Peer::opened(setup.tools(&tools(names).to_string())).await
 }
 
 /// The names on a page, and the cursor of the next.
 async fn page(peer: &Peer, params: Value) -> (Vec<String>, Value) {
     let list = peer.ask("tools/list", params).await;
-    let tools = list.result()["tools"].as_array().expect("a list of tools").clone();
-    let names = tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned());
+    let names = list.tool_names().into_iter().map(str::to_owned);
     (names.collect(), list.result()["nextCursor"].clone())
 }
 
 #[tokio::test]
 async fn s1_1_our_tools_are_added_once_after_those_of_the_first_page() {
-    let peer = with_tools(&["a", "b", "c", "d", "e"], &[], &["--page-size", "2"]).await;
+    let peer =
+        open(&["a", "b", "c", "d", "e"], Setup::proxied().flags(&["--page-size", "2"])).await;
     let (names, cursor) = page(&peer, json!({})).await;
     assert_eq!(
         (names, &cursor),
@@ -43,7 +35,7 @@ async fn s1_1_a_server_without_tools_is_left_as_it_is() {
     let greeting = peer.initialize().await;
     assert_eq!(greeting.result()["instructions"], "Be quick.");
     assert_eq!(peer.ask("tools/list", json!({})).await.error_code(), -32601);
-    let peer = with_tools(&[], &[], &[]).await;
+    let peer = open(&[], Setup::proxied()).await;
     assert_eq!(page(&peer, json!({})).await, (vec![], Value::Null));
 }
 
@@ -79,7 +71,11 @@ async fn s5_3_a_prefix_names_our_tools_everywhere() {
 
 #[tokio::test]
 async fn s5_3_names_that_the_server_has_are_left_to_it() {
-    let peer = with_tools(&["job_get", "a", "job_cancel"], &SOON, &["--page-size", "2"]).await;
+    let peer = open(
+        &["job_get", "a", "job_cancel"],
+        Setup::proxied().options(&SOON).flags(&["--page-size", "2"]),
+    )
+    .await;
     let (names, _) = page(&peer, json!({})).await;
     assert_eq!(names, ["job_get", "a", "unhurry_job_get", "unhurry_job_cancel"], "page 2 counts");
     assert_eq!(peer.call("job_get", json!({"text": "the server's"})).await.text(), "the server's");
@@ -94,7 +90,7 @@ async fn s5_3_names_that_the_server_has_are_left_to_it() {
 
 #[tokio::test]
 async fn s5_3_only_the_name_that_clashes_changes_without_a_list_too() {
-    let peer = with_tools(&["a", "job_get"], &SOON, &[]).await;
+    let peer = open(&["a", "job_get"], Setup::proxied().options(&SOON)).await;
     let handle = peer.call("a", json!({"path": peer.path("never")})).await;
     assert_eq!(handle.next_action().expect("an action").tool, "unhurry_job_get");
     assert_eq!(peer.job_cancel(handle.job_id()).await.status(), "cancelled");
@@ -102,10 +98,10 @@ async fn s5_3_only_the_name_that_clashes_changes_without_a_list_too() {
 
 #[tokio::test]
 async fn s5_3_the_name_stays_for_the_session() {
-    let peer = with_tools(&["a"], &SOON, &[]).await;
+    let peer = open(&["a"], Setup::proxied().options(&SOON)).await;
     page(&peer, json!({})).await;
     let tools = json!([{"name": "job_get", "inputSchema": {"type": "object"}}]);
-    std::fs::write(peer.path("tools.json"), tools.to_string()).expect("a file of tools");
+    peer.change_tools(&tools.to_string());
     let (names, _) = page(&peer, json!({})).await;
     assert_eq!(names[names.len() - 2..], ["job_get", "job_cancel"]);
     assert!(peer.job_get(json!({})).await.structured()["jobs"].is_array());

@@ -1,7 +1,7 @@
 //! All that is no plain `tools/call` is untouched, whatever runs beside it (contract §1.1).
 
 use serde_json::{Value, json};
-use support::{Peer, Setup, call_params, until};
+use support::{Peer, SOON, Setup, call_params, until};
 
 /// A server with tasks of its own.
 const TASKS: &str = r#"{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}"#;
@@ -9,8 +9,7 @@ const TASKS: &str = r#"{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"ca
 /// A session under a budget of 0.3 s in which a call is in the background and another waits.
 async fn busy(flags: &[&str]) -> Peer {
     let setup = Setup::proxied().config("[tools.script]\nanswer_within = \"never\"");
-    let peer = setup.options(&["--answer-within", "300ms"]).flags(flags).spawn();
-    peer.initialize().await;
+    let peer = Peer::opened(setup.options(&SOON).flags(flags)).await;
     peer.park("never").await;
     peer.start("script", json!({"steps": [{"wait_file": "never"}]})).await;
     peer.arrived("script", 1).await;

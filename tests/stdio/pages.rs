@@ -1,7 +1,7 @@
 //! Results longer than `page_bytes` are read in pages (contract §5.1).
 
 use serde_json::{Value, json};
-use support::{Answer, Peer, Setup};
+use support::{Answer, Peer, SOON, Setup, tools};
 
 async fn open(page_bytes: &str) -> Peer {
     Peer::open_with(&format!(
@@ -12,8 +12,7 @@ async fn open(page_bytes: &str) -> Peer {
 
 /// All pages of the result of a call that outlasts its budget.
 async fn pages_of(peer: &Peer, tool: &str, args: Value) -> Vec<Answer> {
-    let handle = peer.call(tool, args).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
+    let handle = peer.slow_call(tool, args).await;
     let first = peer.finish(handle).await;
     peer.pages(first).await
 }
@@ -40,7 +39,7 @@ fn assert_small(pages: &[Answer], limit: usize) {
 
 #[tokio::test]
 async fn c59_700_kb_come_in_pages_of_at_most_page_bytes() {
-    let peer = Peer::open(&["--answer-within", "300ms"]).await;
+    let peer = Peer::open(&SOON).await;
     let args = json!({"bytes": 700_000, "ms": 900, "pattern": "0123456789"});
     let pages = pages_of(&peer, "big", args).await;
     assert_small(&pages, 64 << 10);
@@ -54,11 +53,7 @@ async fn c59_long_names_leave_pages_within_page_bytes() {
     let (tool, prefix) = ("t".repeat(128), "p".repeat(32));
     let setup = Setup::proxied().options(&["--answer-within", "300ms", "--tool-prefix", &prefix]);
     let setup = setup.config("[jobs]\npage_bytes = \"4KiB\"\n");
-    let file = setup.path("tools.json");
-    let tools = json!([{"name": tool, "inputSchema": {"type": "object"}}]);
-    std::fs::write(&file, tools.to_string()).expect("a file of tools");
-    let flags = ["--tools", &file.display().to_string()];
-    let peer = Peer::opened(setup.flags(&flags)).await;
+    let peer = Peer::opened(setup.tools(&tools(&[&tool]).to_string())).await;
     let pages = pages_of(&peer, &tool, json!({"ms": 900, "text": "x".repeat(9000)})).await;
     assert_small(&pages, 4 << 10);
 }

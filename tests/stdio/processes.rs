@@ -13,13 +13,6 @@ const IN_TIME: Duration = Duration::from_millis(4000);
 /// A server that nothing but SIGKILL ends, with a grandchild that holds its pipes.
 const STUBBORN: &[&str] = &["--ignore-eof", "--ignore-sigterm", "--child"];
 
-/// A session, all of whose processes run.
-async fn opened(setup: Setup) -> Peer {
-    let peer = setup.spawn();
-    peer.initialize().await;
-    peer
-}
-
 /// All processes of a peer, the reaper too, which does not carry the mark.
 fn family(peer: &Peer) -> Vec<u32> {
     let marked = peer.processes();
@@ -44,7 +37,7 @@ fn proxy_of(peer: &Peer) -> u32 {
 #[tokio::test]
 async fn c35_nothing_remains_when_stdin_closes() {
     for flags in [&[][..], &["--child"], &["--ignore-eof"], STUBBORN] {
-        let peer = opened(Setup::proxied().flags(flags)).await;
+        let peer = Peer::opened(Setup::proxied().flags(flags)).await;
         let family = family(&peer);
         assert!(family.len() >= 3, "proxy, server and reaper: {family:?}");
         let start = Instant::now();
@@ -57,7 +50,7 @@ async fn c35_nothing_remains_when_stdin_closes() {
 
 #[tokio::test]
 async fn c35_nothing_remains_when_stdin_closes_in_a_call() {
-    let peer = opened(Setup::proxied().flags(STUBBORN)).await;
+    let peer = Peer::opened(Setup::proxied().flags(STUBBORN)).await;
     peer.start("sleep", json!({"ms": 60_000, "ignore_cancel": true})).await;
     peer.journal_method("tools/call").await;
     let (family, start) = (family(&peer), Instant::now());
@@ -70,7 +63,7 @@ async fn c35_nothing_remains_when_stdin_closes_in_a_call() {
 #[tokio::test]
 async fn c35_nothing_remains_when_the_proxy_is_killed() {
     for flags in [&[][..], &["--child"], &["--ignore-eof"], STUBBORN] {
-        let peer = opened(Setup::proxied().flags(flags)).await;
+        let peer = Peer::opened(Setup::proxied().flags(flags)).await;
         let family = family(&peer);
         peer.kill();
         all_gone(&peer, &family).await;
@@ -82,7 +75,7 @@ async fn c35_nothing_remains_when_the_client_is_killed() {
     // The client is `cat`: the proxy's parent, and the only one that holds its stdin open.
     let client = r#"mkfifo in; "$@" <in & exec 3>in; exec cat >&3"#;
     for flags in [&[][..], STUBBORN] {
-        let peer = opened(Setup::proxied().through(client).flags(flags)).await;
+        let peer = Peer::opened(Setup::proxied().through(client).flags(flags)).await;
         let family = family(&peer);
         assert!(family.len() >= 4, "client, proxy, server and reaper: {family:?}");
         peer.kill();
@@ -93,7 +86,7 @@ async fn c35_nothing_remains_when_the_client_is_killed() {
 #[tokio::test]
 async fn s9_a_signal_to_the_whole_group_leaves_nothing() {
     // A terminal's ^C reaches every process of its group; the server and the reaper have their own.
-    let peer = opened(Setup::proxied().through(r#""$@"; exit 0"#).flags(STUBBORN)).await;
+    let peer = Peer::opened(Setup::proxied().through(r#""$@"; exit 0"#).flags(STUBBORN)).await;
     let family = family(&peer);
     process::signal(proxy_of(&peer), Signal::SIGINT);
     peer.signal(Signal::SIGINT);
@@ -102,12 +95,12 @@ async fn s9_a_signal_to_the_whole_group_leaves_nothing() {
 
 #[tokio::test]
 async fn s9_what_a_dead_server_left_behind_goes_with_it() {
-    let peer = opened(Setup::proxied().flags(&["--child"])).await;
+    let peer = Peer::opened(Setup::proxied().flags(&["--child"])).await;
     let child = peer.journal_wait(|entry| entry.event == "child").await;
     assert!(peer.call("exit", json!({"code": 3})).await.is_error());
     let child = u32::try_from(child.json["child"].as_u64().expect("a pid")).expect("a pid");
     process::wait_gone(child).await;
-    assert_eq!(peer.call("echo", json!({"text": "well"})).await.text(), "well");
+    peer.assert_works().await;
 }
 
 // Whatever is killed, whenever.
@@ -123,12 +116,12 @@ const TIMES: [When; 3] = [When::Before, When::During, When::AfterTheHandle];
 
 /// A session in which a call has got this far; its raw id.
 async fn with_call(when: When) -> (Peer, String) {
-    let peer = opened(Setup::proxied().options(&["--answer-within", "400ms"])).await;
+    let peer = Peer::opened(Setup::proxied().options(&["--answer-within", "400ms"])).await;
     if when == When::Before {
         return (peer, String::new());
     }
     let id = peer.start("wait_file", json!({"path": peer.path("never")})).await;
-    peer.journal_wait(|entry| entry.is_call_of("wait_file")).await;
+    peer.arrived("wait_file", 1).await;
     if when == When::AfterTheHandle {
         assert!(peer.answer(&id).await.is_handle());
     }
@@ -173,7 +166,7 @@ async fn c35_a_killed_proxy_leaves_nothing_and_repeats_nothing() {
 
 #[tokio::test]
 async fn c35_a_server_that_dies_with_the_proxy_leaves_nothing() {
-    let peer = opened(Setup::proxied().flags(STUBBORN)).await;
+    let peer = Peer::opened(Setup::proxied().flags(STUBBORN)).await;
     let (family, server) = (family(&peer), peer.journal()[0].pid);
     process::signal(server, Signal::SIGKILL);
     peer.kill();
@@ -238,7 +231,7 @@ async fn c77_the_configured_environment_and_directory_reach_the_server() {
     let setup = setup.config(&toml).env("SECRET", "s3cr3t").env("INHERITED", "yes");
     let setup = setup.env("UNHURRY_DEFAULTS__ANSWER_WITHIN", "3s").env("UNHURRY_OTHER", "1");
     let options = ["--env", "FLAG=${SECRET}?", "--env", "SHARED=flag"];
-    let peer = opened(setup.options(&options)).await;
+    let peer = Peer::opened(setup.options(&options)).await;
 
     let server = peer.journal()[0].pid;
     let variables = std::fs::read(format!("/proc/{server}/environ")).expect("its environment");
@@ -258,7 +251,7 @@ async fn c77_the_configured_environment_and_directory_reach_the_server() {
 
 #[tokio::test]
 async fn s9_the_server_has_a_group_of_its_own_and_our_directory() {
-    let peer = opened(Setup::proxied()).await;
+    let peer = Peer::opened(Setup::proxied()).await;
     let server = peer.journal()[0].pid;
     let stat = std::fs::read_to_string(format!("/proc/{server}/stat")).expect("its state");
     let group = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(2));
@@ -269,7 +262,7 @@ async fn s9_the_server_has_a_group_of_its_own_and_our_directory() {
 
 #[tokio::test]
 async fn s9_a_long_life_leaves_no_files_open() {
-    let peer = opened(Setup::proxied()).await;
+    let peer = Peer::opened(Setup::proxied()).await;
     let open = || std::fs::read_dir(format!("/proc/{}/fd", peer.pid())).map_or(0, Iterator::count);
     peer.call("echo", json!({})).await;
     let before = open();

@@ -3,15 +3,9 @@
 
 use serde_json::{Value, json};
 use support::json::path;
-use support::{Answer, Line, Peer, Setup};
+use support::{Answer, Line, Peer};
 
 const PROGRESS: &str = "notifications/progress";
-
-async fn open(config: &str) -> Peer {
-    let peer = Setup::proxied().config(config).spawn();
-    peer.initialize().await;
-    peer
-}
 
 /// Steps of a script: progress with this message under this raw token.
 fn note(token: &str, message: &str) -> Value {
@@ -36,7 +30,7 @@ fn message(job: &Answer) -> Value {
 
 #[tokio::test]
 async fn c02_progress_after_the_handle_goes_into_the_job_and_never_to_the_client() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let notes = (1..=50).map(|step| note("$TOKEN", &format!("step {step}")));
     let begin = [note("$TOKEN", "before"), json!({"wait_file": "go"})];
     let end = [mark(), json!({"wait_file": "end"}), note("$TOKEN", "end"), json!({"result": "{}"})];
@@ -58,7 +52,7 @@ async fn c02_progress_after_the_handle_goes_into_the_job_and_never_to_the_client
 
 #[tokio::test]
 async fn c02_progress_for_a_call_that_was_answered_is_dropped() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     peer.call_with_meta("echo", json!({}), json!({"progressToken": "t"})).await;
     peer.script(json!([note("\"t\"", "late"), mark(), {"result": "{}"}])).await;
     peer.wait_method("x/mark").await;
@@ -67,7 +61,7 @@ async fn c02_progress_for_a_call_that_was_answered_is_dropped() {
 
 #[tokio::test]
 async fn c50_progress_comes_under_the_clients_own_token_and_type() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     for token in [json!("abc"), json!(7), json!(0), json!("7"), json!("")] {
         let meta = json!({"progressToken": token});
         let answer = peer.call_with_meta("progress", json!({"steps": 2}), meta).await;
@@ -81,7 +75,7 @@ async fn c50_progress_comes_under_the_clients_own_token_and_type() {
 
 #[tokio::test]
 async fn c50_number_and_string_at_once_are_two_tokens() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let steps =
         |file| json!({"steps": [{"wait_file": file}, note("$TOKEN", file), {"result": "{}"}]});
     for (token, file) in [(json!(7), "number"), (json!("7"), "string")] {
@@ -93,8 +87,7 @@ async fn c50_number_and_string_at_once_are_two_tokens() {
     for (file, token) in [("string", "\"7\""), ("number", "7")] {
         let start = peer.mark();
         peer.create(file);
-        let line =
-            peer.wait_line_from(start, |line| line.method().as_deref() == Some(PROGRESS)).await;
+        let line = peer.wait_line_from(start, |line| line.has_method(PROGRESS)).await;
         assert_eq!(line.json()["params"]["message"], file);
         assert_eq!(path(&line.text, &["params", "progressToken"]), Some(token));
     }
@@ -102,7 +95,7 @@ async fn c50_number_and_string_at_once_are_two_tokens() {
 
 #[tokio::test]
 async fn c51_progress_under_a_token_that_nobody_gave_is_dropped() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let made_up = ["$ID", "8", "\"8\"", "null", "{}", "true"].map(|token| note(token, "?"));
     let steps: Vec<Value> = made_up.into_iter().chain([mark(), json!({"result": "[1]"})]).collect();
     let answer = peer.script(json!(steps)).await;
@@ -122,7 +115,7 @@ fn reporting() -> Value {
 
 #[tokio::test]
 async fn s1_1_4_ask_progress_asks_for_the_job_and_not_for_the_client() {
-    let peer = open(ASK).await;
+    let peer = Peer::open_with(ASK).await;
     let job = peer.defer("script", reporting()).await;
     let received = &peer.calls_of("script")[0];
     assert!(path(&received.line, &["params", "_meta", "progressToken"]).is_some());
@@ -136,7 +129,7 @@ async fn s1_1_4_ask_progress_asks_for_the_job_and_not_for_the_client() {
 
 #[tokio::test]
 async fn s1_1_4_ask_progress_shows_nothing_to_a_client_that_waits() {
-    let peer = open(ASK).await;
+    let peer = Peer::open_with(ASK).await;
     peer.create("go");
     peer.create("end");
     let answer = peer.call("script", reporting()).await;
@@ -146,7 +139,7 @@ async fn s1_1_4_ask_progress_shows_nothing_to_a_client_that_waits() {
 
 #[tokio::test]
 async fn s1_1_4_ask_progress_leaves_the_clients_own_token() {
-    let peer = open(ASK).await;
+    let peer = Peer::open_with(ASK).await;
     peer.create("go");
     peer.create("end");
     peer.call_with_meta("script", reporting(), json!({"progressToken": "mine"})).await;
@@ -155,7 +148,7 @@ async fn s1_1_4_ask_progress_leaves_the_clients_own_token() {
 
 #[tokio::test]
 async fn s1_1_4_two_tokens_of_our_own_are_told_apart() {
-    let peer = open(ASK).await;
+    let peer = Peer::open_with(ASK).await;
     let job = peer.defer("script", reporting()).await;
     let steps = json!([{"wait_file": "other"}, note("$TOKEN", "other"), {"wait_file": "end"}, {"result": "{}"}]);
     let other = peer.defer("script", json!({"steps": steps})).await;
@@ -167,7 +160,7 @@ async fn s1_1_4_two_tokens_of_our_own_are_told_apart() {
 
 #[tokio::test]
 async fn s1_1_4_without_ask_progress_nothing_is_put_in() {
-    let peer = open(ASK).await;
+    let peer = Peer::open_with(ASK).await;
     let line = r#"{"jsonrpc":"2.0", "id":"a","method":"tools/call","params":{"name":"echo"}}"#;
     peer.send_raw(line).await;
     peer.answer("\"a\"").await;
@@ -178,7 +171,7 @@ async fn s1_1_4_without_ask_progress_nothing_is_put_in() {
 
 /// What the server gets of a call with these raw params.
 async fn sent(params: &str) -> String {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     peer.send_raw(&format!(
         r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{params}}}"#
     ))
@@ -202,7 +195,7 @@ async fn s1_1_4_the_callers_budget_is_taken_out_and_nothing_else() {
 
 #[tokio::test]
 async fn s1_1_4_only_calls_lose_it() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let params = r#"{"_meta": {"unhurry/answer_within":0, "a":1.10}}"#;
     peer.send_raw(&format!(
         r#"{{"jsonrpc":"2.0","id":"a","method":"x/echo_params","params":{params}}}"#
@@ -213,7 +206,7 @@ async fn s1_1_4_only_calls_lose_it() {
 
 #[tokio::test]
 async fn s4_2_a_long_message_of_progress_is_cut_in_the_handle() {
-    let peer = open("").await;
+    let peer = Peer::open(&[]).await;
     let steps = json!([{"wait_file": "go"}, note("$TOKEN", &"é".repeat(1 << 19)), mark(), {"wait_file": "end"}]);
     let meta = json!({"progressToken": "t", "unhurry/answer_within": 0});
     let job = peer.call_with_meta("script", json!({"steps": steps}), meta).await;

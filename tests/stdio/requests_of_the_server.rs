@@ -3,13 +3,7 @@
 
 use serde_json::{Value, json};
 use support::json::{member, path};
-use support::{Answer, Line, Peer, call_params};
-
-async fn open() -> Peer {
-    let peer = Peer::proxied(&[], &[]);
-    peer.initialize().await;
-    peer
-}
+use support::{Answer, Line, Peer, call_params, until};
 
 /// A script that waits for `go`, asks the client under this raw id, and ends with the answer.
 fn asking(method: &str, id: &str) -> Value {
@@ -19,7 +13,7 @@ fn asking(method: &str, id: &str) -> Value {
 }
 
 fn is_request(line: &Line, method: &str) -> bool {
-    line.method().as_deref() == Some(method) && line.id().is_some()
+    line.has_method(method) && line.id().is_some()
 }
 
 async fn question(peer: &Peer, method: &str) -> Line {
@@ -32,7 +26,7 @@ fn answer_of(result: &Answer) -> &str {
 
 #[tokio::test]
 async fn c47_a_question_under_the_id_of_the_waiting_call_and_its_answer_reach_their_sides() {
-    let peer = open().await;
+    let peer = Peer::open(&[]).await;
     peer.request_as("7", "tools/call", call_params("script", asking("elicitation/create", "$ID")))
         .await;
     peer.create("go");
@@ -46,7 +40,7 @@ async fn c47_a_question_under_the_id_of_the_waiting_call_and_its_answer_reach_th
 
 #[tokio::test]
 async fn c47_a_question_of_a_background_call_reaches_the_client_and_its_answer_the_server() {
-    let peer = open().await;
+    let peer = Peer::open(&[]).await;
     let job = peer.defer("script", asking("elicitation/create", "$ID")).await;
     peer.create("go");
     let question = question(&peer, "elicitation/create").await;
@@ -58,8 +52,7 @@ async fn c47_a_question_of_a_background_call_reaches_the_client_and_its_answer_t
 
 #[tokio::test]
 async fn c47_a_question_under_the_id_of_another_request_of_the_client() {
-    let peer = Peer::proxied(&[], &["--unanswered", "x/slow"]);
-    peer.initialize().await;
+    let peer = Peer::open_to(&["--unanswered", "x/slow"]).await;
     peer.request_as("7", "x/slow", json!({})).await;
     let job = peer.defer("script", asking("roots/list", "7")).await;
     peer.create("go");
@@ -72,10 +65,10 @@ async fn c47_a_question_under_the_id_of_another_request_of_the_client() {
 
 #[tokio::test]
 async fn c47_a_question_while_the_client_reuses_the_id_of_the_background_call() {
-    let peer = open().await;
+    let peer = Peer::open(&[]).await;
     let job = peer.defer("script", asking("elicitation/create", "$ID")).await;
     let (id, mark) = (job.raw_id().to_owned(), peer.mark());
-    peer.request_as(&id, "tools/call", call_params("wait_file", support::until("end"))).await;
+    peer.request_as(&id, "tools/call", call_params("wait_file", until("end"))).await;
     peer.arrived("wait_file", 1).await;
     peer.create("go");
     let question = question(&peer, "elicitation/create").await;
@@ -87,7 +80,7 @@ async fn c47_a_question_while_the_client_reuses_the_id_of_the_background_call() 
 
 #[tokio::test]
 async fn c47_questions_at_once_get_their_answers_in_whatever_order() {
-    let peer = open().await;
+    let peer = Peer::open(&[]).await;
     let ids = ["1", "\"1\"", "\"b\""];
     let mut jobs = Vec::new();
     for id in ids {
@@ -135,7 +128,7 @@ async fn c48_the_refusal_reaches_the_server_of_a_background_call_too() {
 
 #[tokio::test]
 async fn s1_1_an_unknown_request_and_a_ping_of_the_server_reach_the_client() {
-    let peer = open().await;
+    let peer = Peer::open(&[]).await;
     peer.create("go");
     for method in ["x/ask", "ping"] {
         let job = peer.start("script", asking(method, "\"q\"")).await;
@@ -148,7 +141,7 @@ async fn s1_1_an_unknown_request_and_a_ping_of_the_server_reach_the_client() {
 
 #[tokio::test]
 async fn s1_1_a_question_that_the_server_takes_back() {
-    let peer = open().await;
+    let peer = Peer::open(&[]).await;
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q", "reason":"r"}}"#;
     let ask = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
     peer.script(json!([{"send": ask}, {"send": cancel}, {"result": "{}"}])).await;
@@ -157,13 +150,13 @@ async fn s1_1_a_question_that_the_server_takes_back() {
 
 /// Lets the server die while it waits for an answer, and starts it anew; the open question.
 async fn orphaned(id: &str) -> (Peer, Line) {
-    let peer = open().await;
+    let peer = Peer::open(&[]).await;
     let job = peer.defer("script", asking("roots/list", id)).await;
     peer.create("go");
     let question = question(&peer, "roots/list").await;
     peer.call("exit", json!({"code": 3})).await;
     peer.listed_as(job.job_id(), "failed").await;
-    assert_eq!(peer.call("echo", json!({"text": "new"})).await.text(), "new");
+    peer.assert_works().await;
     (peer, question)
 }
 

@@ -1,9 +1,7 @@
 //! What comes back through a job is what the server sent (contract §5.1 "Finished", §1.1).
 
 use serde_json::{Value, json};
-use support::{Answer, Peer, Setup};
-
-const SOON: [&str; 2] = ["--answer-within", "300ms"];
+use support::{Answer, Peer, SOON, Setup};
 
 /// Numbers that a reader of values spells otherwise.
 const DIGITS: &str =
@@ -25,8 +23,7 @@ fn without_job(answer: &Answer) -> String {
 
 /// The end of a call that answers with this raw JSON after its handle went out.
 async fn through_a_job(peer: &Peer, key: &str, raw: &str) -> Answer {
-    let handle = peer.call("raw", json!({key: raw, "ms": 900})).await;
-    assert!(handle.is_handle(), "{}", handle.raw);
+    let handle = peer.slow_call("raw", json!({key: raw, "ms": 900})).await;
     peer.finish(handle).await
 }
 
@@ -144,11 +141,7 @@ async fn c56_a_listed_tool_changes_only_as_documented() {
          "execution": {"taskSupport": "required", "x": 2}},
         {"name": "b", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}},
     ]);
-    let setup = Setup::proxied();
-    let file = setup.path("tools.json");
-    std::fs::write(&file, tools.to_string()).expect("a file of tools");
-    let flags = ["--tools", &file.display().to_string()];
-    let peer = Peer::opened(setup.flags(&flags)).await;
+    let peer = Peer::opened(Setup::proxied().tools(&tools.to_string())).await;
     let mut listed = peer.ask("tools/list", json!({})).await.result()["tools"].clone();
     let ours = listed.as_array_mut().expect("tools").split_off(2);
     let names: Vec<&Value> = ours.iter().map(|tool| &tool["name"]).collect();

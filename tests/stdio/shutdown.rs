@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup};
+use support::{Answer, Line, Peer, SOON, Setup};
 
 /// Everything after the end of input (§9), and a busy machine on top.
 const IN_TIME: Duration = Duration::from_millis(4000);
@@ -70,8 +70,7 @@ async fn c37_a_last_line_without_its_end_counts() {
 
 #[tokio::test]
 async fn c37_a_large_answer_in_flight_leaves_whole() {
-    let peer = Peer::proxied(&[], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&[]).await;
     let id = peer.start("big", json!({"bytes": 4 << 20, "ms": 100})).await;
     peer.close_stdin().await;
     assert_eq!(peer.exit().await.code(), Some(0));
@@ -81,14 +80,12 @@ async fn c37_a_large_answer_in_flight_leaves_whole() {
 
 #[tokio::test]
 async fn c37_the_wait_for_answers_is_bounded() {
-    let peer = Peer::proxied(&["--answer-within", "300ms"], &[]);
-    peer.initialize().await;
-    let job = peer.call("sleep", json!({"ms": 60_000, "text": "job"})).await;
-    assert!(job.is_handle());
+    let peer = Peer::open(&SOON).await;
+    peer.slow_call("sleep", json!({"ms": 60_000, "text": "job"})).await;
     let options = json!({"unhurry/answer_within": 60});
     let params = json!({"name": "sleep", "arguments": {"ms": 60_000}, "_meta": options});
     let call = peer.request("tools/call", params).await;
-    peer.journal_wait(|entry| entry.is_call_of("sleep")).await;
+    peer.arrived("sleep", 2).await;
     let start = Instant::now();
     peer.close_stdin().await;
     assert_eq!(peer.exit().await.code(), Some(0));
@@ -99,8 +96,7 @@ async fn c37_the_wait_for_answers_is_bounded() {
 
 #[tokio::test]
 async fn s9_running_jobs_alone_hold_nothing_up() {
-    let peer = Peer::proxied(&["--answer-within", "300ms"], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&SOON).await;
     assert!(peer.call("sleep", json!({"ms": 60_000})).await.is_handle());
     let start = Instant::now();
     peer.close_stdin().await;
@@ -112,10 +108,9 @@ async fn s9_running_jobs_alone_hold_nothing_up() {
 #[tokio::test]
 async fn s9_signals_skip_the_wait() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        let peer = Peer::proxied(&[], &["--child"]);
-        peer.initialize().await;
+        let peer = Peer::open_to(&["--child"]).await;
         peer.start("sleep", json!({"ms": 60_000})).await;
-        peer.journal_wait(|entry| entry.is_call_of("sleep")).await;
+        peer.arrived("sleep", 1).await;
         let start = Instant::now();
         peer.signal(signal);
         assert_eq!(peer.exit().await.code(), Some(0), "{signal}");
@@ -126,8 +121,7 @@ async fn s9_signals_skip_the_wait() {
 
 #[tokio::test]
 async fn s9_a_signal_ends_a_stubborn_server_too() {
-    let peer = Peer::proxied(&[], &["--ignore-eof", "--ignore-sigterm", "--child"]);
-    peer.initialize().await;
+    let peer = Peer::open_to(&["--ignore-eof", "--ignore-sigterm", "--child"]).await;
     let start = Instant::now();
     peer.signal(Signal::SIGTERM);
     assert_eq!(peer.exit().await.code(), Some(0));
@@ -137,10 +131,9 @@ async fn s9_a_signal_ends_a_stubborn_server_too() {
 
 #[tokio::test]
 async fn s9_a_signal_after_the_end_of_input_skips_what_is_left_of_the_wait() {
-    let peer = Peer::proxied(&["--log-level", "debug"], &[]);
-    peer.initialize().await;
+    let peer = Peer::open(&["--log-level", "debug"]).await;
     peer.start("sleep", json!({"ms": 60_000})).await;
-    peer.journal_wait(|entry| entry.is_call_of("sleep")).await;
+    peer.arrived("sleep", 1).await;
     peer.close_stdin().await;
     peer.wait_stderr(|line| line.contains("the client closed stdin")).await;
     let start = Instant::now();
@@ -152,8 +145,7 @@ async fn s9_a_signal_after_the_end_of_input_skips_what_is_left_of_the_wait() {
 
 #[tokio::test]
 async fn s9_a_server_is_asked_before_it_is_killed() {
-    let peer = Peer::proxied(&[], &["--ignore-eof"]);
-    peer.initialize().await;
+    let peer = Peer::open_to(&["--ignore-eof"]).await;
     peer.close_stdin().await;
     peer.exit().await;
     let events: Vec<String> = peer.journal().into_iter().map(|entry| entry.event).collect();
@@ -200,8 +192,7 @@ async fn s9_stdin_and_stdout_may_be_sockets() {
 
 #[tokio::test]
 async fn s9_large_messages_pass_through_sockets_both_ways() {
-    let peer = Setup::proxied().sockets().spawn();
-    peer.initialize().await;
+    let peer = Peer::opened(Setup::proxied().sockets()).await;
     let text = "x".repeat(3 << 20);
     assert_eq!(peer.call("echo", json!({"text": text})).await.text(), text);
 }
@@ -218,8 +209,7 @@ async fn s9_a_session_of_nothing_ends_in_order() {
 
 #[tokio::test]
 async fn s9_an_open_subscription_holds_nothing_up() {
-    let peer = Peer::proxied(&[], &["--modern"]);
-    peer.become_modern("test-client", json!({}));
+    let peer = Peer::opened_modern(Setup::proxied());
     peer.request("subscriptions/listen", json!({"notifications": {}})).await;
     peer.wait_method("notifications/subscriptions/acknowledged").await;
     let start = Instant::now();

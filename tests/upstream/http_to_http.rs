@@ -1,28 +1,12 @@
 //! Cases in which a server over HTTP, behind the sidecar, differs from a child (docs/cases.md).
 
 use serde_json::{Value, json};
-use support::{Answer, Entry, HttpPeer, Peer, Setup, Transport};
+use support::{Entry, HttpPeer, Setup, Transport, call_params, eventually};
 
 fn remote(flags: &[&str]) -> Setup {
     // Other calls are fast, and may be slow on a machine at work.
     let toml = "[tools.wait_file]\nanswer_within = \"300ms\"";
     Setup::proxied().served().upstream(Transport::Http).flags(flags).config(toml)
-}
-
-async fn client(peer: &Peer, token: &str) -> HttpPeer {
-    let client = peer.http().await.with_header("authorization", &format!("Bearer {token}"));
-    client.initialize().await;
-    client
-}
-
-async fn modern(peer: &Peer, token: &str) -> HttpPeer {
-    let client = peer.http().await.with_header("authorization", &format!("Bearer {token}"));
-    client.become_modern("test-client", json!({}));
-    client
-}
-
-async fn look(client: &HttpPeer, job: &str) -> Answer {
-    client.call("job_get", json!({"job_id": job, "wait_seconds": 0})).await
 }
 
 async fn jobs(client: &HttpPeer) -> Vec<Value> {
@@ -35,7 +19,7 @@ async fn jobs(client: &HttpPeer) -> Vec<Value> {
 /// Another principal is told the same as of a job that never was.
 async fn is_hidden_from(job: &str, other: &HttpPeer) {
     let never = "00000000-0000-4000-8000-000000000000";
-    let (foreign, unknown) = (look(other, job).await, look(other, never).await);
+    let (foreign, unknown) = (other.look(job).await, other.look(never).await);
     assert!(foreign.is_error() && unknown.is_error());
     assert_eq!(foreign.text().replace(job, never), unknown.text());
     let cancelled = other.call("job_cancel", json!({"job_id": job})).await;
@@ -46,10 +30,10 @@ async fn is_hidden_from(job: &str, other: &HttpPeer) {
 #[tokio::test]
 async fn c07_a_job_of_one_principal_is_unknown_to_all_others() {
     let peer = remote(&["--dual"]).spawn();
-    let owner = client(&peer, "a").await;
+    let owner = peer.legacy_as("a").await;
     let handle = owner.call("wait_file", peer.gate("go")).await;
-    is_hidden_from(handle.job_id(), &client(&peer, "b").await).await;
-    is_hidden_from(handle.job_id(), &modern(&peer, "b").await).await;
+    is_hidden_from(handle.job_id(), &peer.legacy_as("b").await).await;
+    is_hidden_from(handle.job_id(), &peer.modern_as("b").await).await;
     peer.create("go");
     assert_eq!(owner.finish(handle).await.text(), "go is open");
     assert_eq!(peer.told("notifications/cancelled"), 0);
@@ -59,21 +43,21 @@ async fn c07_a_job_of_one_principal_is_unknown_to_all_others() {
 async fn c66_a_new_session_of_the_same_principal_has_the_jobs_of_the_old() {
     for ends in [false, true] {
         let peer = remote(&["--dual"]).spawn();
-        let first = client(&peer, "a").await;
+        let first = peer.legacy_as("a").await;
         let handle = first.call("wait_file", peer.gate("go")).await;
         let job = handle.job_id().to_owned();
         if ends {
             first.delete().await;
         }
-        let second = client(&peer, "a").await;
-        let third = modern(&peer, "a").await;
+        let second = peer.legacy_as("a").await;
+        let third = peer.modern_as("a").await;
         for other in [&second, &third] {
-            assert_eq!(look(other, &job).await.status(), "working");
+            assert_eq!(other.look(&job).await.status(), "working");
             assert_eq!(jobs(other).await[0]["job_id"], *job);
         }
         peer.create("go");
         assert_eq!(second.finish(handle).await.text(), "go is open");
-        assert_eq!(look(&third, &job).await.text(), "go is open");
+        assert_eq!(third.look(&job).await.text(), "go is open");
     }
 }
 
@@ -108,9 +92,9 @@ async fn c08_50_clients_that_all_use_id_1_each_get_their_own_answer() {
 #[tokio::test]
 async fn c10_ids_of_both_types_keep_them() {
     let peer = remote(&[]).spawn();
-    let (a, b) = (client(&peer, "a").await, client(&peer, "b").await);
+    let (a, b) = (peer.legacy_as("a").await, peer.legacy_as("b").await);
     let call = |id: Value, text: &str| {
-        let params = support::call_params("sleep", json!({"ms": 50, "text": text}));
+        let params = call_params("sleep", json!({"ms": 50, "text": text}));
         json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string()
     };
     let (first, second) = (call(json!("1"), "string"), call(json!(1), "number"));
@@ -128,17 +112,17 @@ async fn c10_ids_of_both_types_keep_them() {
 #[tokio::test]
 async fn c24_a_call_whose_client_left_is_a_job_that_a_new_connection_finds() {
     let peer = remote(&[]).spawn();
-    let first = client(&peer, "a").await;
-    let call = first.request("tools/call", support::call_params("wait_file", peer.gate("go")));
+    let first = peer.legacy_as("a").await;
+    let call = first.request("tools/call", call_params("wait_file", peer.gate("go")));
     let leaving = first.try_post(&call);
     let arrived = peer.journal_wait(|entry| entry.is_call_of("wait_file"));
     tokio::select! {
         _ = leaving => panic!("no answer comes so soon"),
         _ = arrived => {}
     }
-    let second = client(&peer, "a").await;
+    let second = peer.legacy_as("a").await;
     let listed = || async { jobs(&second).await.first().cloned() };
-    let job = support::eventually(listed).await.expect("the job is listed");
+    let job = eventually(listed).await.expect("the job is listed");
     peer.create("go");
     let answer = second.call("job_get", json!({"job_id": job["job_id"]})).await;
     assert_eq!(second.finish(answer).await.text(), "go is open");
@@ -149,8 +133,8 @@ async fn c24_a_call_whose_client_left_is_a_job_that_a_new_connection_finds() {
 #[tokio::test]
 async fn s6_a_modern_client_that_leaves_has_cancelled_at_the_server_too() {
     let peer = remote(&["--modern"]).spawn();
-    let caller = modern(&peer, "a").await;
-    let call = caller.request("tools/call", support::call_params("sleep", json!({"ms": 60_000})));
+    let caller = peer.modern_as("a").await;
+    let call = caller.request("tools/call", call_params("sleep", json!({"ms": 60_000})));
     let arrived = peer.journal_wait(|entry| entry.is_call_of("sleep"));
     tokio::select! {
         _ = caller.try_post(&call) => panic!("no answer comes so soon"),
@@ -166,10 +150,10 @@ async fn s6_a_modern_client_that_leaves_has_cancelled_at_the_server_too() {
 #[tokio::test]
 async fn s4_3_a_modern_client_that_leaves_after_its_handle_has_cancelled_nothing() {
     let peer = remote(&["--modern"]).spawn();
-    let caller = modern(&peer, "a").await;
+    let caller = peer.modern_as("a").await;
     let handle = caller.call("wait_file", peer.gate("go")).await;
-    let other = modern(&peer, "a").await;
-    assert_eq!(look(&other, handle.job_id()).await.status(), "working");
+    let other = peer.modern_as("a").await;
+    assert_eq!(other.look(handle.job_id()).await.status(), "working");
     assert!(!peer.journal().iter().any(|entry| entry.event == "disconnect"));
     peer.create("go");
     assert_eq!(other.finish(handle).await.text(), "go is open");
@@ -178,22 +162,22 @@ async fn s4_3_a_modern_client_that_leaves_after_its_handle_has_cancelled_nothing
 #[tokio::test]
 async fn c21_clients_that_abort_their_calls_harm_nobody() {
     let peer = remote(&[]).spawn();
-    let (leaver, other) = (client(&peer, "a").await, client(&peer, "b").await);
+    let (leaver, other) = (peer.legacy_as("a").await, peer.legacy_as("b").await);
     for number in 0..20 {
         let args = json!({"path": "go", "text": format!("call {number}")});
-        let call = leaver.request("tools/call", support::call_params("wait_file", args));
+        let call = leaver.request("tools/call", call_params("wait_file", args));
         tokio::select! {
             _ = leaver.try_post(&call) => panic!("no answer comes so soon"),
             () = peer.arrived("wait_file", number + 1) => {}
         }
-        assert_eq!(other.call("echo", json!({"text": "hi"})).await.text(), "hi");
+        other.assert_works().await;
     }
     peer.create("go");
     let done = || async {
         let jobs = jobs(&leaver).await;
         (jobs.len() == 20 && jobs.iter().all(|job| job["status"] == "completed")).then_some(())
     };
-    support::eventually(done).await.expect("all 20 are jobs that end well");
+    eventually(done).await.expect("all 20 are jobs that end well");
     assert_eq!(peer.calls_of("wait_file").len(), 20);
 }
 
@@ -202,7 +186,7 @@ async fn c21_clients_that_abort_their_calls_harm_nobody() {
 #[tokio::test]
 async fn c04_an_equal_call_joins_within_one_session_of_the_server() {
     let peer = remote(&[]).spawn();
-    let (a, b) = (client(&peer, "a").await, client(&peer, "b").await);
+    let (a, b) = (peer.legacy_as("a").await, peer.legacy_as("b").await);
     let handle = a.call("wait_file", peer.gate("go")).await;
     let joined = a.call("wait_file", peer.gate("go")).await;
     assert_eq!(joined.job_id(), handle.job_id());

@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 use support::json::{elements, member};
-use support::{Answer, Line, Peer, Setup, Transport};
-
-const MODERN: &str = "2026-07-28";
+use support::{
+    Answer, Line, MODERN, Peer, SUBSCRIPTION, Setup, TOOLS_CHANGED, Transport, call_message,
+    call_params,
+};
 
 /// One row of the table.
 #[derive(Clone, Copy)]
@@ -91,7 +92,7 @@ impl Pair {
         if self.is_modern() {
             peer.become_modern("test-client", json!({"elicitation": {"form": {}}}));
         } else {
-            peer.initialize_as("test-client", "1.0.0", self.revision).await;
+            peer.initialize_under(self.revision).await;
         }
         peer
     }
@@ -155,7 +156,7 @@ async fn stops(pair: Pair, peer: &Peer) {
         .iter()
         .any(|entry| entry.event == "disconnect" && entry.json["method"] == "tools/call");
     assert_eq!(hung_up, hangs_up);
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(peer.calls_of("sleep").len(), 1);
 }
 
@@ -226,8 +227,7 @@ async fn s1_1_the_two_tools_are_listed_after_the_servers_own(_: Pair, peer: Peer
 
 async fn s1_1_a_log_message_reaches_the_client(pair: Pair, peer: Peer) {
     let message = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1.10}}"#;
-    let mut params =
-        support::call_params("script", json!({"steps": [{"send": message}, {"result": "7"}]}));
+    let mut params = call_params("script", json!({"steps": [{"send": message}, {"result": "7"}]}));
     if pair.is_modern() {
         params["_meta"]["io.modelcontextprotocol/logLevel"] = "info".into();
     }
@@ -235,28 +235,25 @@ async fn s1_1_a_log_message_reaches_the_client(pair: Pair, peer: Peer) {
     assert_eq!(peer.wait_method("notifications/message").await.text, message);
 }
 
-const CHANGED: &str = "notifications/tools/list_changed";
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-
 async fn c80_list_changed_comes_once(pair: Pair, peer: Peer) {
-    let mut changed = format!(r#"{{"jsonrpc":"2.0","method":"{CHANGED}"}}"#);
+    let mut changed = format!(r#"{{"jsonrpc":"2.0","method":"{TOOLS_CHANGED}"}}"#);
     let mut subscription = String::new();
     if pair.is_modern() {
         let wanted = json!({"notifications": {"toolsListChanged": true}});
         subscription = peer.request("subscriptions/listen", wanted).await;
         peer.wait_method("notifications/subscriptions/acknowledged").await;
         changed = format!(
-            r#"{{"jsonrpc":"2.0","method":"{CHANGED}","params":{{"_meta":{{"{SUBSCRIPTION}":$SUBSCRIPTION}}}}}}"#
+            r#"{{"jsonrpc":"2.0","method":"{TOOLS_CHANGED}","params":{{"_meta":{{"{SUBSCRIPTION}":$SUBSCRIPTION}}}}}}"#
         );
     }
     peer.script(json!([{"send_apart": changed}, {"result": "{}"}])).await;
-    let note = peer.wait_method(CHANGED).await;
+    let note = peer.wait_method(TOOLS_CHANGED).await;
     if pair.is_modern() {
         assert_eq!(note.json()["params"]["_meta"][SUBSCRIPTION].to_string(), subscription);
     }
     peer.settle().await;
     let notes = peer.notifications();
-    assert_eq!(notes.iter().filter(|note| note.method().as_deref() == Some(CHANGED)).count(), 1);
+    assert_eq!(notes.iter().filter(|note| note.has_method(TOOLS_CHANGED)).count(), 1);
 }
 
 async fn s1_1_5_mb_are_the_same_bytes_both_ways(pair: Pair, peer: Peer) {
@@ -281,10 +278,7 @@ async fn s1_1_a_batch_is_answered_by_one_array_where_it_is_legal(pair: Pair, pee
     if pair.revision != "2025-03-26" {
         return;
     }
-    let call = |id: &str, text: &str| {
-        let params = support::call_params("echo", json!({"text": text}));
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
-    };
+    let call = |id: &str, text: &str| call_message(id, "echo", json!({"text": text}));
     peer.send_raw(&json!([call("a", "1"), call("b", "2")]).to_string()).await;
     let is_array = |line: &Line| line.text.starts_with('[');
     let array = peer.wait_line(is_array).await;

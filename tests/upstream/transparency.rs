@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use support::corpus::{Case, Findings, corpus};
 use support::json::{Object, elements, member, string, without_id};
-use support::{Answer, Line, Peer, Setup, Transport};
+use support::{Answer, Line, Peer, Setup, Transport, eventually};
 
 /// What a server with tasks of its own declares: nothing is taken out of a call for it.
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"logging":{},"completions":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#;
@@ -59,10 +59,7 @@ all_ways! {
 
 /// Starts a peer and opens a session in which nothing is documented to change.
 async fn open(setup: Setup, protocol: &str) -> Peer {
-    let file = setup.path("tools.json");
-    std::fs::write(&file, tools()).expect("a file of tools");
-    let file = file.display().to_string();
-    let peer = setup.flags(&["--capabilities", CAPABILITIES, "--tools", &file]).spawn();
+    let peer = setup.tools(&tools()).flags(&["--capabilities", CAPABILITIES]).spawn();
     let capabilities = json!({"elicitation": {}, "sampling": {}, "roots": {"listChanged": true}});
     peer.initialize_with("test-client", "1.0.0", protocol, capabilities).await;
     peer
@@ -96,7 +93,7 @@ async fn send(peer: &Peer, case: &Case, findings: &mut Findings) -> Vec<Answer> 
     // What has no answer is on its way by itself, over HTTP beside all that follows it.
     let arrived = || -> Vec<_> { received(peer, start).iter().map(|m| without_id(m)).collect() };
     let all_came = |arrived: &[String]| sent.iter().all(|m| arrived.contains(&without_id(m)));
-    support::eventually(|| async { all_came(&arrived()).then_some(()) }).await;
+    eventually(|| async { all_came(&arrived()).then_some(()) }).await;
     let arrived = arrived();
     for message in &sent {
         let wanted = without_id(message);
@@ -159,7 +156,7 @@ async fn answers_of_the_client(setup: fn() -> Setup) {
     for case in corpus("client_answers") {
         let (start, mark) = (peer.journal().len(), peer.mark());
         let call = peer.start("script", json!({"steps": steps})).await;
-        let question = peer.wait_line_from(mark, |line| is_method(line, "roots/list")).await;
+        let question = peer.wait_line_from(mark, |line| line.has_method("roots/list")).await;
         let line = case.text.replace("$ID", question.id().expect("a request has an id"));
         peer.send_raw(&line).await;
         let answer = peer.answer_from(mark, &call).await;
@@ -171,10 +168,6 @@ async fn answers_of_the_client(setup: fn() -> Setup) {
         }
     }
     findings.report();
-}
-
-fn is_method(line: &Line, method: &str) -> bool {
-    line.method().as_deref() == Some(method)
 }
 
 async fn ids_of_the_client(setup: fn() -> Setup) {
@@ -216,7 +209,7 @@ async fn ids_of_the_server(setup: fn() -> Setup) {
         let steps = json!([{"request": question}, {"result": "[$ANSWER]"}]);
         let mark = peer.mark();
         let call = peer.start("script", json!({"steps": steps})).await;
-        let question = peer.wait_line_from(mark, |line| is_method(line, "x/ask")).await;
+        let question = peer.wait_line_from(mark, |line| line.has_method("x/ask")).await;
         peer.respond(&question, &format!("{number}.0")).await;
         let answer = peer.answer_from(mark, &call).await;
         findings.same(&case, answer.raw_result(), &format!("[{number}.0]"));
@@ -302,7 +295,7 @@ async fn answer_and_check(
         member(message, "id") == Some(id) && member(message, "result") == Some(r#"{"n":1.10}"#)
     };
     let come = || async { received(peer, start).iter().any(is_it).then_some(()) };
-    if support::eventually(come).await.is_none() {
+    if eventually(come).await.is_none() {
         findings.note(case, "the answer does not reach the server under its id");
     }
 }
@@ -338,7 +331,7 @@ async fn greetings(setup: fn() -> Setup) {
     let mut findings = Findings::default();
     for case in corpus("greetings") {
         let peer = setup().flags(&["--answer", &format!("initialize={}", case.text)]).spawn();
-        let answer = peer.initialize_as("test-client", "1.0.0", "2025-06-18").await;
+        let answer = peer.initialize_under("2025-06-18").await;
         for key in ["protocolVersion", "serverInfo", "_meta", "x"] {
             let is = member(answer.raw_result(), key).unwrap_or("absent");
             findings.same(&case, is, member(&case.text, key).unwrap_or("absent"));

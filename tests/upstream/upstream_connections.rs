@@ -34,7 +34,7 @@ fn trusting(front: &TlsFront, url: &str) -> Setup {
 /// Fast, long and slow calls, and a job.
 async fn works(peer: &Peer) {
     peer.initialize().await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     let big = peer.call("big", json!({"bytes": 5_000_000})).await;
     assert_eq!(big.text().len(), 5_000_000);
     let job = peer.defer("sleep", json!({"ms": 1000, "text": "done"})).await;

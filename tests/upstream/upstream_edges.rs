@@ -5,50 +5,34 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use support::{Answer, Entry, Peer, Setup, Transport};
-
-fn remote(flags: &[&str]) -> Setup {
-    Setup::proxied().upstream(Transport::Http).flags(flags)
-}
-
-/// A session in which the tools are known.
-async fn legacy(setup: Setup) -> Peer {
-    let peer = Peer::opened(setup).await;
-    peer.ask("tools/list", json!({})).await;
-    peer
-}
-
-fn assert_not_started(answer: &Answer) {
-    assert!(answer.is_error(), "{}", answer.raw);
-    assert!(answer.text().contains("was not started"), "{}", answer.raw);
-}
+use support::{Entry, Peer, Setup, Transport};
 
 // Handshakes.
 
 #[tokio::test]
 async fn c42_a_new_session_that_is_refused_fails_its_call_and_the_next_tries_again() {
-    let peer = legacy(remote(&[])).await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.upstream().forget_sessions().await;
     peer.upstream().fault(json!({"on": "initialize", "status": 503, "times": 1})).await;
-    assert_not_started(&peer.call("echo", json!({})).await);
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.call("echo", json!({})).await.assert_not_started();
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn c42_a_new_session_that_never_opens_fails_its_call_in_time() {
     let toml = "[upstream]\nstart_timeout = \"500ms\"";
-    let peer = legacy(remote(&[]).config(toml)).await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[]).config(toml)).await;
     peer.upstream().forget_sessions().await;
     peer.upstream().fault(json!({"on": "initialize", "delay_ms": 60_000, "times": 1})).await;
     let since = Instant::now();
-    assert_not_started(&peer.call("echo", json!({})).await);
+    peer.call("echo", json!({})).await.assert_not_started();
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn s9_a_handshake_that_is_refused_may_be_tried_again() {
-    let peer = remote(&[]).spawn();
+    let peer = Setup::remote(&[]).spawn();
     for status in [500, 401, 429] {
         peer.upstream().fault(json!({"on": "initialize", "status": status, "times": 1})).await;
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
@@ -56,21 +40,21 @@ async fn s9_a_handshake_that_is_refused_may_be_tried_again() {
         assert!(refused.error().to_string().contains(&status.to_string()), "{}", refused.raw);
     }
     peer.initialize().await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn s9_a_server_slow_to_take_initialized_does_not_hold_up_the_calls() {
     let fault = json!({"on": "notifications/initialized", "delay_ms": 15_000}).to_string();
-    let peer = Peer::opened(remote(&["--fault", &fault])).await;
+    let peer = Peer::opened(Setup::remote(&["--fault", &fault])).await;
     let since = Instant::now();
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
 }
 
 #[tokio::test]
 async fn s9_nothing_overtakes_the_handshake() {
-    let peer = remote(&["--slow-start", "200"]).spawn();
+    let peer = Setup::remote(&["--slow-start", "200"]).spawn();
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let opening = peer.request("initialize", params).await;
     peer.notify("notifications/initialized", json!({})).await;
@@ -86,19 +70,19 @@ async fn s9_nothing_overtakes_the_handshake() {
 
 #[tokio::test]
 async fn s9_a_stream_of_a_forgotten_session_can_not_be_resumed() {
-    let peer = legacy(remote(&["--event-ids", "--retry", "20"])).await;
+    let peer = Peer::opened_and_listed(Setup::remote(&["--event-ids", "--retry", "20"])).await;
     let handle = peer.defer("sleep", json!({"ms": 60_000})).await;
     peer.upstream().forget_sessions().await;
     peer.upstream().cut_streams().await;
     let end = peer.finish(handle).await;
     assert!(end.text().contains("outcome unknown"), "{}", end.raw);
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(peer.calls_of("sleep").len(), 1);
 }
 
 #[tokio::test]
 async fn c28_an_answer_that_comes_twice_is_passed_on_once() {
-    let peer = legacy(remote(&[])).await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     let answer = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":7}\n\n";
     let steps = json!([{"write": answer}, {"write": answer}, {"sleep": 50}, {"result": "8"}]);
     let call = peer.start("script", json!({"steps": steps})).await;
@@ -112,7 +96,7 @@ async fn c28_an_answer_that_comes_twice_is_passed_on_once() {
 #[tokio::test]
 async fn s9_a_subscription_that_is_cut_is_told_to_its_client() {
     for served in [false, true] {
-        let setup = remote(&["--modern"]);
+        let setup = Setup::remote(&["--modern"]);
         let peer = if served { setup.served().spawn() } else { setup.spawn() };
         peer.become_modern("test-client", json!({}));
         let wanted = json!({"notifications": {"toolsListChanged": true}});
@@ -131,7 +115,7 @@ async fn s9_a_subscription_that_is_cut_is_told_to_its_client() {
 #[tokio::test]
 async fn s6_the_cancel_of_a_subscription_ends_it_at_the_server() {
     for served in [false, true] {
-        let setup = remote(&["--modern"]);
+        let setup = Setup::remote(&["--modern"]);
         let peer = if served { setup.served().spawn() } else { setup.spawn() };
         peer.become_modern("test-client", json!({}));
         let id = peer.request("subscriptions/listen", json!({"notifications": {}})).await;
@@ -149,7 +133,7 @@ async fn s6_the_cancel_of_a_subscription_ends_it_at_the_server() {
 #[tokio::test]
 async fn c28_200_calls_at_once_are_each_answered() {
     for transport in [Transport::Http, Transport::Sse] {
-        let peer = legacy(Setup::proxied().upstream(transport)).await;
+        let peer = Peer::opened_and_listed(Setup::proxied().upstream(transport)).await;
         let mut calls = vec![];
         for number in 0..200 {
             let text = format!("call {number}");
@@ -171,7 +155,7 @@ const END: Duration = Duration::from_millis(3500);
 #[tokio::test]
 async fn s9_a_server_that_takes_no_goodbye_holds_nobody_up() {
     for signal in [None, Some(Signal::SIGTERM)] {
-        let peer = legacy(remote(&[])).await;
+        let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
         peer.upstream().fault(json!({"on": "DELETE", "delay_ms": 60_000})).await;
         peer.defer("sleep", json!({"ms": 60_000})).await;
         let since = Instant::now();
@@ -187,7 +171,7 @@ async fn s9_a_server_that_takes_no_goodbye_holds_nobody_up() {
 #[tokio::test]
 async fn c37_answers_under_way_are_delivered_at_the_end_of_stdin() {
     for transport in [Transport::Http, Transport::Sse] {
-        let peer = legacy(Setup::proxied().upstream(transport)).await;
+        let peer = Peer::opened_and_listed(Setup::proxied().upstream(transport)).await;
         let mut calls = vec![];
         for _ in 0..5 {
             calls.push(peer.start("sleep", json!({"ms": 100, "text": "hi"})).await);

@@ -4,24 +4,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Answer, Entry, FakeHttp, HttpPeer, Peer, Setup, Transport, process};
+use support::{Answer, Entry, FakeHttp, Peer, Setup, process, until};
 
 /// What a restart may take to be noticed (§9), and to be told.
 const NOTICED: Duration = Duration::from_secs(3);
-
-fn remote(flags: &[&str]) -> Setup {
-    Setup::proxied().upstream(Transport::Http).flags(flags)
-}
-
-async fn legacy() -> Peer {
-    Peer::opened(remote(&[])).await
-}
-
-fn assert_not_started(answer: &Answer) {
-    assert!(answer.is_error(), "{}", answer.raw);
-    assert!(answer.text().contains("was not started"), "{}", answer.raw);
-    assert!(!answer.text().contains("outcome unknown"), "{}", answer.raw);
-}
 
 // Restarts.
 
@@ -37,26 +23,26 @@ async fn restarted(peer: &Peer) {
     end.assert_outcome_unknown();
     assert_eq!(end.status(), "failed");
     assert!(killed.elapsed() < NOTICED, "{:?}", killed.elapsed());
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(peer.calls_of("sleep").len(), 2, "nothing is repeated");
 }
 
 #[tokio::test]
 async fn c40_a_server_restarted_mid_call_loses_the_calls_and_serves_the_next() {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     restarted(&peer).await;
     assert_eq!(peer.told("initialize"), 2);
 }
 
 #[tokio::test]
 async fn c40_a_server_with_event_ids_does_not_know_them_after_its_restart() {
-    let peer = Peer::opened(remote(&["--event-ids", "--retry", "20"])).await;
+    let peer = Peer::opened(Setup::remote(&["--event-ids", "--retry", "20"])).await;
     restarted(&peer).await;
 }
 
 #[tokio::test]
 async fn c40_a_modern_server_restarted_mid_call() {
-    let peer = remote(&["--modern"]).spawn();
+    let peer = Setup::remote(&["--modern"]).spawn();
     peer.become_modern("test-client", json!({}));
     restarted(&peer).await;
     assert_eq!(peer.told("initialize"), 0);
@@ -64,21 +50,21 @@ async fn c40_a_modern_server_restarted_mid_call() {
 
 #[tokio::test]
 async fn c40_an_http_client_gets_the_same() {
-    let peer = Peer::opened(remote(&[]).served()).await;
+    let peer = Peer::opened(Setup::remote(&[]).served()).await;
     restarted(&peer).await;
 }
 
 #[tokio::test]
 async fn c40_a_restart_between_calls_is_not_seen() {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     peer.call("echo", json!({})).await;
     peer.upstream().restart();
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn c19_a_server_that_is_gone_fails_the_call_at_once() {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     let call = peer.start("sleep", json!({"ms": 60_000})).await;
     peer.arrived("sleep", 1).await;
     let killed = Instant::now();
@@ -91,15 +77,15 @@ async fn c19_a_server_that_is_gone_fails_the_call_at_once() {
 
 #[tokio::test]
 async fn s9_a_refused_connection_is_said_and_nothing_has_started() {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     peer.call("echo", json!({})).await;
     peer.upstream().kill();
     let answer = peer.call("echo", json!({"text": "hi"})).await;
-    assert_not_started(&answer);
+    answer.assert_not_started();
     assert!(answer.text().contains("can't be reached"), "{}", answer.raw);
     assert_eq!(peer.ask("prompts/list", json!({})).await.error_code(), -32603);
     peer.upstream().restart();
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 /// The URL of a server that has been there, and is no more.
@@ -129,33 +115,32 @@ async fn s2_a_wrapper_that_cannot_reach_its_server_waits_for_a_request_at_most_1
     assert!(since.elapsed() < Duration::from_secs(3), "{:?}", since.elapsed());
 }
 
-async fn status(client: &HttpPeer, path: &str) -> u16 {
-    client.try_send("GET", path, &[], "").await.expect("an answer").status
-}
-
 #[tokio::test]
 async fn s2_a_sidecar_lives_without_its_server_and_serves_when_it_is_there() {
     let server = nobody();
     let peer = Setup::proxied().at(&server.url()).served().spawn();
     let client = peer.http().await;
-    assert_eq!((status(&client, "/healthz").await, status(&client, "/readyz").await), (200, 503));
+    assert_eq!(
+        (client.status_of("/healthz", &[]).await, client.status_of("/readyz", &[]).await),
+        (200, 503)
+    );
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let refused = client.ask("initialize", params).await;
     assert!(refused.error().to_string().contains("can't be reached"), "{}", refused.raw);
     client.become_modern("test-client", json!({}));
-    assert_not_started(&client.call("echo", json!({})).await);
+    client.call("echo", json!({})).await.assert_not_started();
     server.restart();
-    assert_eq!(status(&client, "/readyz").await, 200);
-    assert_eq!(client.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    assert_eq!(client.status_of("/readyz", &[]).await, 200);
+    client.assert_works().await;
     let legacy = peer.http().await;
     legacy.initialize().await;
-    assert_eq!(legacy.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    legacy.assert_works().await;
 }
 
 // Answers that are none.
 
 async fn faulty(fault: Value) -> (Peer, Answer) {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     peer.upstream().fault(fault).await;
     let answer = peer.call("echo", json!({"text": "hi"})).await;
     assert_eq!(peer.calls_of("echo").len(), 1, "it is not repeated");
@@ -179,7 +164,7 @@ async fn s9_a_refusal_by_status_has_started_nothing() {
     for status in [400, 403, 405, 413, 429] {
         let fault = json!({"on": "tools/call", "times": 1, "status": status, "body": "no"});
         let (_, answer) = faulty(fault).await;
-        assert_not_started(&answer);
+        answer.assert_not_started();
         assert!(answer.text().contains(&format!("HTTP {status}")), "{}", answer.raw);
     }
 }
@@ -202,10 +187,10 @@ async fn s9_a_redirection_to_another_origin_is_not_followed() {
 async fn s9_a_redirection_within_one_origin_is_followed_and_the_call_taken_once() {
     let headers = json!({"location": "/mcp?moved=1"});
     for status in [307, 308] {
-        let peer = legacy().await;
+        let peer = Peer::opened(Setup::remote(&[])).await;
         let fault = json!({"on": "tools/call", "times": 1, "status": status, "headers": headers});
         peer.upstream().fault(fault).await;
-        assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+        peer.assert_works().await;
         let queries: Vec<_> =
             peer.calls_of("echo").iter().map(|call| call.json["http"]["query"].clone()).collect();
         assert_eq!(queries, ["", "moved=1"], "sent again only where it was sent to");
@@ -214,7 +199,7 @@ async fn s9_a_redirection_within_one_origin_is_followed_and_the_call_taken_once(
 
 #[tokio::test]
 async fn s9_a_redirection_without_end_fails_the_call() {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     let headers = json!({"location": "/mcp"});
     peer.upstream().fault(json!({"on": "tools/call", "status": 308, "headers": headers})).await;
     let answer = peer.call("echo", json!({})).await;
@@ -248,7 +233,7 @@ async fn s7_a_success_without_an_answer_is_an_unknown_outcome() {
 
 #[tokio::test]
 async fn s4_1_a_server_slow_with_its_headers_is_a_slow_call() {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     peer.upstream().fault(json!({"on": "tools/call", "times": 1, "delay_ms": 900})).await;
     let handle = peer.defer("echo", json!({"text": "hi"})).await;
     assert_eq!(peer.finish(handle).await.text(), "hi");
@@ -257,7 +242,7 @@ async fn s4_1_a_server_slow_with_its_headers_is_a_slow_call() {
 
 #[tokio::test]
 async fn c32_headers_that_never_end_fail_the_call_and_take_no_memory() {
-    let peer = legacy().await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     let before = process::peak_memory(peer.pid());
     for _ in 0..3 {
         peer.upstream()
@@ -270,15 +255,15 @@ async fn c32_headers_that_never_end_fail_the_call_and_take_no_memory() {
     }
     let grown = process::peak_memory(peer.pid()) - before;
     assert!(grown < 16 << 20, "{grown} bytes");
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn c31_an_answer_above_max_message_fails_its_call_alone() {
     for flags in [&[][..], &["--json"]] {
         let toml = "[server]\nmax_message = \"1MiB\"";
-        let peer = Peer::opened(remote(flags).config(toml)).await;
-        let slow = peer.start("wait_file", support::until("go")).await;
+        let peer = Peer::opened(Setup::remote(flags).config(toml)).await;
+        let slow = peer.start("wait_file", until("go")).await;
         let answer = peer.call("big", json!({"bytes": 3_000_000})).await;
         assert!(answer.is_error(), "{}", &answer.raw[..answer.raw.len().min(300)]);
         assert!(answer.text().contains("max_message"), "{}", answer.raw);
@@ -292,7 +277,7 @@ async fn c31_an_answer_above_max_message_fails_its_call_alone() {
 #[tokio::test]
 async fn c32_a_stream_without_line_ends_takes_no_memory() {
     let toml = "[server]\nmax_message = \"1MiB\"";
-    let peer = Peer::opened(remote(&[]).config(toml)).await;
+    let peer = Peer::opened(Setup::remote(&[]).config(toml)).await;
     let before = process::peak_memory(peer.pid());
     let flood = json!({"repeat": ["data: and so on".repeat(1000), 5000]});
     let steps = json!([flood, {"write": "\n\n"}, {"result": "7"}]);

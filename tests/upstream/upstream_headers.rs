@@ -3,19 +3,13 @@
 
 use serde_json::json;
 use support::http::header_tools;
-use support::{Entry, HttpPeer, Peer, Setup, Transport};
+use support::{Entry, HttpPeer, Peer, Setup, call_params};
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
-fn stdio(flags: &[&str]) -> Setup {
-    Setup::proxied().upstream(Transport::Http).flags(flags)
-}
-
 fn modern(setup: Setup) -> Peer {
-    let peer = setup.flags(&["--modern", "--strict"]).spawn();
-    peer.become_modern("test-client", json!({}));
-    peer
+    Peer::opened_modern(setup.flags(&["--strict"]))
 }
 
 /// All requests of HTTP that reached the server.
@@ -29,7 +23,7 @@ async fn deleted(peer: &Peer) -> Entry {
 
 #[tokio::test]
 async fn s9_all_requests_of_a_session_carry_its_id_and_version() {
-    let peer = Peer::opened(stdio(&["--strict"])).await;
+    let peer = Peer::opened(Setup::remote(&["--strict"])).await;
     peer.call("echo", json!({})).await;
     peer.journal_wait(|entry| entry.http_method() == Some("GET")).await;
     peer.close_stdin().await;
@@ -47,8 +41,8 @@ async fn s9_all_requests_of_a_session_carry_its_id_and_version() {
 
 #[tokio::test]
 async fn s9_a_session_of_2025_03_26_says_no_version() {
-    let peer = stdio(&[]).spawn();
-    peer.initialize_as("test-client", "1.0.0", "2025-03-26").await;
+    let peer = Setup::remote(&[]).spawn();
+    peer.initialize_under("2025-03-26").await;
     peer.call("echo", json!({})).await;
     let call = &peer.calls_of("echo")[0];
     assert!(call.header(SESSION).is_some());
@@ -57,8 +51,8 @@ async fn s9_a_session_of_2025_03_26_says_no_version() {
 
 #[tokio::test]
 async fn s9_a_server_without_sessions_is_told_of_none() {
-    let peer = Peer::opened(stdio(&["--no-sessions"])).await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    let peer = Peer::opened(Setup::remote(&["--no-sessions"])).await;
+    peer.assert_works().await;
     peer.close_stdin().await;
     assert!(peer.exit().await.success());
     assert!(requests(&peer).iter().all(|entry| entry.header(SESSION).is_none()));
@@ -67,14 +61,14 @@ async fn s9_a_server_without_sessions_is_told_of_none() {
 
 #[tokio::test]
 async fn s9_the_version_is_the_one_that_the_server_agreed_to() {
-    let peer = Peer::opened(stdio(&["--protocol", "2025-06-18"])).await;
+    let peer = Peer::opened(Setup::remote(&["--protocol", "2025-06-18"])).await;
     peer.call("echo", json!({})).await;
     assert_eq!(peer.calls_of("echo")[0].header(VERSION), Some("2025-06-18"));
 }
 
 #[tokio::test]
 async fn s9_a_modern_request_says_in_headers_what_it_is() {
-    let peer = modern(stdio(&[]));
+    let peer = modern(Setup::remote(&[]));
     peer.call("echo", json!({})).await;
     let call = &peer.calls_of("echo")[0];
     assert_eq!(call.header(VERSION), Some("2026-07-28"));
@@ -95,10 +89,8 @@ async fn s9_names_that_no_header_can_hold_are_encoded() {
     let names = ["größe", " a ", "=?base64?YQ==?=", "a\nb", "🦀"];
     let tools: Vec<_> = names.iter().map(|name| json!({"name": name, "inputSchema": {}})).collect();
     for served in [false, true] {
-        let setup = if served { stdio(&[]).served() } else { stdio(&[]) };
-        let file = setup.path("tools.json");
-        std::fs::write(&file, json!(tools).to_string()).expect("a file of tools");
-        let peer = modern(setup.flags(&["--tools", &file.display().to_string()]));
+        let setup = Setup::remote(&[]).tools(&json!(tools).to_string());
+        let peer = modern(if served { setup.served() } else { setup });
         for name in names.iter().filter(|_| !served) {
             assert_eq!(peer.call(name, json!({"text": "hi"})).await.text(), "hi", "{name:?}");
         }
@@ -113,7 +105,7 @@ async fn s9_names_that_no_header_can_hold_are_encoded() {
 async fn call_encoded(client: &HttpPeer, name: &str) -> String {
     use base64::Engine;
     client.become_modern("test-client", json!({}));
-    let call = client.request("tools/call", support::call_params(name, json!({"text": "hi"})));
+    let call = client.request("tools/call", call_params(name, json!({"text": "hi"})));
     let encoded = format!("=?base64?{}?=", base64::prelude::BASE64_STANDARD.encode(name));
     let headers = [("mcp-name", encoded.as_str())];
     client.post_without_name(&call, &headers).await.answer().await.text().to_owned()
@@ -124,7 +116,7 @@ async fn call_encoded(client: &HttpPeer, name: &str) -> String {
 #[tokio::test]
 async fn s2_configured_headers_go_with_every_request() {
     let options = ["--header", "Authorization: Bearer ${SECRET}", "--header", "X-Team:a b"];
-    let setup = stdio(&[]).options(&options).env("SECRET", "s-1");
+    let setup = Setup::remote(&[]).options(&options).env("SECRET", "s-1");
     let peer = Peer::opened(setup).await;
     peer.call("echo", json!({})).await;
     peer.journal_wait(|entry| entry.http_method() == Some("GET")).await;
@@ -154,7 +146,7 @@ async fn client_with_headers(peer: &Peer, modern: bool) -> HttpPeer {
 #[tokio::test]
 async fn c22_nothing_of_the_clients_headers_reaches_the_server() {
     for modern in [false, true] {
-        let setup = stdio(&["--dual"]).served();
+        let setup = Setup::remote(&["--dual"]).served();
         let setup = setup.options(&["--log-level", "debug", "--answer-within", "300ms"]);
         let peer = setup.spawn();
         let client = client_with_headers(&peer, modern).await;
@@ -176,7 +168,7 @@ async fn c22_nothing_of_the_clients_headers_reaches_the_server() {
 async fn s3_forwarded_headers_go_with_the_clients_own_requests() {
     let toml = "[upstream]\nforward_headers = [\"authorization\", \"x-tenant\"]";
     for modern in [false, true] {
-        let peer = stdio(&["--dual"]).served().config(toml).spawn();
+        let peer = Setup::remote(&["--dual"]).served().config(toml).spawn();
         let client = client_with_headers(&peer, modern).await;
         client.call("echo", json!({})).await;
         let call = &peer.calls_of("echo")[0];
@@ -198,7 +190,7 @@ fn args() -> serde_json::Value {
 
 #[tokio::test]
 async fn s1_1_param_headers_are_made_for_a_stdio_client() {
-    let peer = modern(stdio(&["--tools", header_tools()]));
+    let peer = modern(Setup::remote(&["--tools", header_tools()]));
     assert_eq!(peer.call("mirrored", args()).await.text(), "größe");
     let call = &peer.calls_of("mirrored")[0];
     assert_eq!(call.header("mcp-param-text"), Some("=?base64?Z3LDtsOfZQ==?="));
@@ -216,11 +208,11 @@ async fn s1_1_param_headers_are_made_for_a_stdio_client() {
 
 #[tokio::test]
 async fn s1_1_param_headers_of_an_http_client_are_passed_on() {
-    let peer = modern(stdio(&["--tools", header_tools()]).served());
+    let peer = modern(Setup::remote(&["--tools", header_tools()]).served());
     let client = peer.http().await;
     client.become_modern("test-client", json!({}));
     let args = json!({"text": "hi", "count": 7});
-    let call = client.request("tools/call", support::call_params("mirrored", args));
+    let call = client.request("tools/call", call_params("mirrored", args));
     let headers = [("mcp-param-text", "hi"), ("mcp-param-count", "7"), ("mcp-param-later", "x")];
     assert_eq!(client.post_with(&call, &headers).await.answer().await.text(), "hi");
     let received = &peer.calls_of("mirrored")[0];
@@ -235,13 +227,11 @@ async fn s1_1_param_headers_of_an_http_client_are_passed_on() {
 /// A server that has changed its tools meanwhile refuses the headers that we know of.
 #[tokio::test]
 async fn s1_1_a_refusal_of_made_headers_reads_the_list_again_and_sends_the_call_once_more() {
-    let setup = stdio(&["--tools", "tools.json"]);
     let list =
         |header: &str| std::fs::read_to_string(header_tools()).unwrap().replace("Count", header);
-    std::fs::write(setup.path("tools.json"), list("Count")).unwrap();
-    let peer = modern(setup);
+    let peer = modern(Setup::remote(&[]).tools(&list("Count")));
     assert_eq!(peer.call("mirrored", args()).await.text(), "größe");
-    std::fs::write(peer.path("tools.json"), list("Number")).unwrap();
+    peer.change_tools(&list("Number"));
     peer.upstream().restart();
     let (lists, calls) = (peer.told("tools/list"), peer.calls_of("mirrored").len());
     assert_eq!(peer.call("mirrored", args()).await.text(), "größe");
@@ -254,7 +244,7 @@ async fn s1_1_a_refusal_of_made_headers_reads_the_list_again_and_sends_the_call_
 
 #[tokio::test]
 async fn s1_1_a_server_that_refuses_again_is_believed() {
-    let peer = modern(stdio(&["--tools", header_tools()]));
+    let peer = modern(Setup::remote(&["--tools", header_tools()]));
     let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32020, "message": "no"}});
     let fault = json!({"on": "tools/call", "status": 400, "body": error.to_string()});
     peer.upstream().fault(fault).await;
@@ -263,17 +253,15 @@ async fn s1_1_a_server_that_refuses_again_is_believed() {
     assert_eq!(peer.calls_of("mirrored").len(), 2);
 }
 
-async fn names_of_tools(peer: &Peer) -> Vec<String> {
-    let list = peer.ask("tools/list", json!({})).await;
-    let tools = list.result()["tools"].as_array().expect("tools").clone();
-    tools.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect()
-}
-
 #[tokio::test]
 async fn s1_1_tools_with_an_invalid_param_header_are_hidden_over_stdio_only() {
-    let peer = modern(stdio(&["--tools", header_tools()]));
-    assert_eq!(names_of_tools(&peer).await, ["mirrored", "plain", "job_get", "job_cancel"]);
-    let peer = modern(stdio(&["--tools", header_tools()]).served());
-    let names = names_of_tools(&peer).await;
+    let peer = modern(Setup::remote(&["--tools", header_tools()]));
+    assert_eq!(
+        peer.ask("tools/list", json!({})).await.tool_names(),
+        ["mirrored", "plain", "job_get", "job_cancel"]
+    );
+    let peer = modern(Setup::remote(&["--tools", header_tools()]).served());
+    let list = peer.ask("tools/list", json!({})).await;
+    let names = list.tool_names();
     assert_eq!(names.iter().filter(|name| name.starts_with("bad_")).count(), 8, "{names:?}");
 }

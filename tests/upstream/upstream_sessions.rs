@@ -4,20 +4,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use support::{Entry, Peer, Setup, Transport};
+use support::{Entry, Peer, SOON, Setup, eventually};
 
 const SESSION: &str = "mcp-session-id";
-
-fn remote(flags: &[&str]) -> Setup {
-    Setup::proxied().upstream(Transport::Http).flags(flags)
-}
-
-/// A session in which the tools are known, so that nothing but the calls of the test is refused.
-async fn legacy() -> Peer {
-    let peer = Peer::opened(remote(&[])).await;
-    peer.ask("tools/list", json!({})).await;
-    peer
-}
 
 /// The sessions that these entries name; of an `initialize`, none.
 fn sessions(entries: &[Entry]) -> Vec<Option<String>> {
@@ -32,9 +21,9 @@ fn distinct(entries: &[Entry]) -> usize {
 
 #[tokio::test]
 async fn c42_a_call_refused_with_its_session_is_sent_once_in_a_new_one() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.upstream().forget_sessions().await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(sessions(&peer.received("initialize")), [None, None], "it carries no stale id");
     assert_eq!(peer.told("notifications/initialized"), 2);
     let calls = peer.calls_of("echo");
@@ -47,7 +36,7 @@ async fn c42_a_call_refused_with_its_session_is_sent_once_in_a_new_one() {
 
 #[tokio::test]
 async fn c42_several_calls_at_once_are_one_renewal() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.upstream().forget_sessions().await;
     let mut ids = vec![];
     for number in 0..8 {
@@ -66,19 +55,19 @@ async fn c42_several_calls_at_once_are_one_renewal() {
 
 #[tokio::test]
 async fn c42_a_call_that_two_sessions_in_a_row_refuse_fails() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.upstream().fault(json!({"on": "tools/call", "status": 404, "times": 2})).await;
     let answer = peer.call("echo", json!({"text": "hi"})).await;
     assert!(answer.is_error(), "{}", answer.raw);
     assert!(answer.text().contains("404"), "{}", answer.raw);
     assert!(!answer.text().contains("outcome unknown"), "nothing has run: {}", answer.raw);
     assert_eq!(peer.calls_of("echo").len(), 2);
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
 async fn c42_a_call_that_waits_for_a_new_session_becomes_the_same_job() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.upstream().forget_sessions().await;
     let handle = peer.park("go").await;
     peer.create("go");
@@ -90,10 +79,10 @@ async fn c42_a_call_that_waits_for_a_new_session_becomes_the_same_job() {
 
 #[tokio::test]
 async fn c42_a_job_runs_on_while_its_session_is_renewed() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     let handle = peer.park("go").await;
     peer.upstream().forget_sessions().await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(peer.look(handle.job_id()).await.status(), "working");
     peer.create("go");
     assert_eq!(peer.finish(handle).await.text(), "go");
@@ -102,21 +91,21 @@ async fn c42_a_job_runs_on_while_its_session_is_renewed() {
 
 #[tokio::test]
 async fn c42_the_new_session_has_the_log_level_and_the_subscriptions_of_the_old() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.ask("logging/setLevel", json!({"level": "error"})).await;
     peer.ask("resources/subscribe", json!({"uri": "x:1"})).await;
     peer.upstream().forget_sessions().await;
     peer.call("echo", json!({})).await;
     for method in ["logging/setLevel", "resources/subscribe"] {
         let again = || async { (peer.told(method) == 2).then_some(()) };
-        support::eventually(again).await.expect("it is told again");
+        eventually(again).await.expect("it is told again");
         assert_eq!(distinct(&peer.received(method)), 2);
     }
 }
 
 #[tokio::test]
 async fn c42_a_server_that_forgets_every_session_at_once_is_given_up() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.upstream().fault(json!({"on": "tools/call", "status": 404})).await;
     for _ in 0..4 {
         let answer = peer.call("echo", json!({})).await;
@@ -127,7 +116,7 @@ async fn c42_a_server_that_forgets_every_session_at_once_is_given_up() {
 
 #[tokio::test]
 async fn s9_a_404_without_a_session_is_no_reason_for_a_new_one() {
-    let peer = Peer::opened(remote(&["--no-sessions"])).await;
+    let peer = Peer::opened(Setup::remote(&["--no-sessions"])).await;
     peer.upstream().fault(json!({"on": "tools/call", "status": 404, "body": "nothing here"})).await;
     let answer = peer.call("echo", json!({})).await;
     assert!(answer.is_error() && answer.text().contains("nothing here"), "{}", answer.raw);
@@ -136,7 +125,7 @@ async fn s9_a_404_without_a_session_is_no_reason_for_a_new_one() {
 
 #[tokio::test]
 async fn s9_an_unknown_method_is_no_forgotten_session() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     let body = json!({"jsonrpc": "2.0", "id": 3, "error": {"code": -32601, "message": "no"}});
     let fault = json!({"on": "x/later", "status": 404, "body": body.to_string()});
     peer.upstream().fault(fault).await;
@@ -148,7 +137,7 @@ async fn s9_an_unknown_method_is_no_forgotten_session() {
 
 #[tokio::test]
 async fn c10_two_clients_have_two_sessions_and_their_ids_never_meet() {
-    let peer = remote(&[]).served().spawn();
+    let peer = Setup::remote(&[]).served().spawn();
     let (a, b) = (peer.http().await, peer.http().await);
     tokio::join!(a.initialize(), b.initialize());
     let slow = json!({"ms": 60, "text": "a"});
@@ -162,7 +151,7 @@ async fn c10_two_clients_have_two_sessions_and_their_ids_never_meet() {
 
 #[tokio::test]
 async fn s9_the_end_of_a_clients_session_is_the_end_of_its_servers_one() {
-    let peer = remote(&[]).served().spawn();
+    let peer = Setup::remote(&[]).served().spawn();
     let client = peer.http().await;
     client.initialize().await;
     client.call("echo", json!({})).await;
@@ -174,7 +163,7 @@ async fn s9_the_end_of_a_clients_session_is_the_end_of_its_servers_one() {
 
 #[tokio::test]
 async fn s9_a_session_lives_while_one_of_its_jobs_runs() {
-    let setup = remote(&[]).served().options(&["--answer-within", "300ms"]);
+    let setup = Setup::remote(&[]).served().options(&SOON);
     let peer = setup.spawn();
     let client = peer.http().await.with_header("authorization", "Bearer one");
     client.initialize().await;
@@ -193,7 +182,7 @@ async fn s9_a_session_lives_while_one_of_its_jobs_runs() {
 
 #[tokio::test]
 async fn c76_modern_clients_of_one_principal_share_the_server_without_a_handshake() {
-    let peer = remote(&["--modern", "--strict"]).served().spawn();
+    let peer = Setup::remote(&["--modern", "--strict"]).served().spawn();
     let (a, b) = (peer.http().await, peer.http().await);
     [&a, &b].iter().for_each(|client| client.become_modern("test-client", json!({})));
     let (first, second) = tokio::join!(
@@ -202,11 +191,8 @@ async fn c76_modern_clients_of_one_principal_share_the_server_without_a_handshak
     );
     assert_eq!((first.text(), second.text()), ("a", "b"));
     assert_eq!(first.raw_id(), second.raw_id(), "both use the same id");
-    let ids: BTreeSet<_> = peer
-        .calls_of("sleep")
-        .iter()
-        .filter_map(|call| support::json::member(&call.line, "id").map(str::to_owned))
-        .collect();
+    let calls = peer.calls_of("sleep");
+    let ids: BTreeSet<_> = calls.iter().map(|call| call.raw_id()).collect();
     assert_eq!(ids.len(), 2, "the server sees two");
     assert_eq!(peer.told("initialize") + peer.told("server/discover"), 0);
 }
@@ -214,7 +200,7 @@ async fn c76_modern_clients_of_one_principal_share_the_server_without_a_handshak
 #[tokio::test]
 async fn s3_max_concurrent_holds_for_all_clients_of_a_server() {
     let toml = "[tools.wait_file]\nmax_concurrent = 1\nanswer_within = \"300ms\"";
-    let peer = remote(&[]).served().config(toml).spawn();
+    let peer = Setup::remote(&[]).served().config(toml).spawn();
     let (a, b) = (peer.http().await, peer.http().await);
     tokio::join!(a.initialize(), b.initialize());
     let first = a.call("wait_file", peer.gate("one")).await;
@@ -229,11 +215,11 @@ async fn s3_max_concurrent_holds_for_all_clients_of_a_server() {
 
 #[tokio::test]
 async fn c20_list_changed_is_told_only_to_those_whose_list_differs_after_a_renewal() {
-    let peer = legacy().await;
+    let peer = Peer::opened_and_listed(Setup::remote(&[])).await;
     peer.upstream().forget_sessions().await;
     peer.call("echo", json!({})).await;
     let relisted = || async { (peer.told("tools/list") >= 2).then_some(()) };
-    support::eventually(relisted).await.expect("the list is read again");
+    eventually(relisted).await.expect("the list is read again");
     peer.settle().await;
     assert_eq!(peer.notifications(), [], "the list is the same");
 }

@@ -4,21 +4,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{Entry, Peer, Setup, Transport};
+use support::{Entry, Line, Peer, Setup, call_params, eventually};
 
 const NOTE: &str = "notifications/x/note";
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 const RESUMABLE: [&str; 3] = ["--event-ids", "--retry", "20"];
-
-fn remote(flags: &[&str]) -> Setup {
-    Setup::proxied().upstream(Transport::Http).flags(flags)
-}
-
-fn modern(flags: &[&str]) -> Peer {
-    let peer = remote(flags).flags(&["--modern"]).spawn();
-    peer.become_modern("test-client", json!({}));
-    peer
-}
 
 fn note(number: u64) -> Value {
     let line = json!({"jsonrpc": "2.0", "method": NOTE, "params": {"n": number}});
@@ -28,7 +18,7 @@ fn note(number: u64) -> Value {
 /// The numbers of the notes that came.
 fn notes(peer: &Peer) -> Vec<u64> {
     let notes = peer.notifications().into_iter();
-    let notes = notes.filter(|line| line.method().as_deref() == Some(NOTE));
+    let notes = notes.filter(|line| line.has_method(NOTE));
     notes.filter_map(|line| line.json()["params"]["n"].as_u64()).collect()
 }
 
@@ -46,7 +36,7 @@ fn openings(peer: &Peer) -> usize {
 
 #[tokio::test]
 async fn s9_a_stream_that_is_cut_again_and_again_is_resumed() {
-    let peer = Peer::opened(remote(&RESUMABLE)).await;
+    let peer = Peer::opened(Setup::remote(&RESUMABLE)).await;
     let steps = json!([
         note(1), "close_stdout", note(2), "end_stream", note(3), "close_stdout", {"sleep": 100},
         note(4), "end_stream", {"result": "{\"n\":1.10}"}
@@ -65,7 +55,7 @@ async fn s9_a_stream_that_is_cut_again_and_again_is_resumed() {
 #[tokio::test]
 async fn s9_a_stream_cut_right_after_its_priming_event_is_resumed() {
     for ending in ["close_stdout", "end_stream"] {
-        let peer = Peer::opened(remote(&RESUMABLE)).await;
+        let peer = Peer::opened(Setup::remote(&RESUMABLE)).await;
         let steps = json!([ending, {"wait_file": peer.path("go")}, {"result": "7"}]);
         let call = peer.start("script", json!({"steps": steps})).await;
         let get = peer.journal_wait(|entry| entry.header("last-event-id").is_some()).await;
@@ -77,10 +67,10 @@ async fn s9_a_stream_cut_right_after_its_priming_event_is_resumed() {
 
 #[tokio::test]
 async fn s9_a_job_outlives_a_server_that_cuts_every_stream() {
-    let peer = Peer::opened(remote(&RESUMABLE).flags(&["--cut-after", "100"])).await;
+    let peer = Peer::opened(Setup::remote(&RESUMABLE).flags(&["--cut-after", "100"])).await;
     let handle = peer.park("go").await;
     let several = || async { (resumptions(&peer).len() >= 4).then_some(()) };
-    support::eventually(several).await.expect("the stream is resumed each time");
+    eventually(several).await.expect("the stream is resumed each time");
     peer.create("go");
     assert_eq!(peer.finish(handle).await.text(), "go");
     assert_eq!(peer.calls_of("wait_file").len(), 1);
@@ -88,9 +78,8 @@ async fn s9_a_job_outlives_a_server_that_cuts_every_stream() {
 
 #[tokio::test]
 async fn s9_the_server_says_how_long_to_wait_before_a_stream_is_resumed() {
-    let peer = Peer::opened(remote(&["--event-ids", "--retry", "400"])).await;
-    let call = peer.start("wait_file", support::until("go")).await;
-    peer.arrived("wait_file", 1).await;
+    let peer = Peer::opened(Setup::remote(&["--event-ids", "--retry", "400"])).await;
+    let call = peer.start_until("go").await;
     let cut = Instant::now();
     peer.upstream().cut_streams().await;
     let is_of_the_call = |entry: &Entry| entry.header("last-event-id").is_some();
@@ -102,7 +91,7 @@ async fn s9_the_server_says_how_long_to_wait_before_a_stream_is_resumed() {
 
 #[tokio::test]
 async fn s9_a_server_that_does_not_know_the_event_has_lost_the_call() {
-    let peer = Peer::opened(remote(&RESUMABLE)).await;
+    let peer = Peer::opened(Setup::remote(&RESUMABLE)).await;
     let call = peer.start("sleep", json!({"ms": 60_000})).await;
     peer.arrived("sleep", 1).await;
     let gone = json!({"on": "GET", "status": 404});
@@ -114,14 +103,14 @@ async fn s9_a_server_that_does_not_know_the_event_has_lost_the_call() {
 /// The call failed, its model is told how, and the next call works.
 async fn is_unknown(peer: &Peer, call: &str) {
     peer.answer(call).await.assert_outcome_unknown();
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     let calls = peer.received("tools/call").len() - peer.calls_of("echo").len();
     assert_eq!(calls, peer.calls_of("echo").len(), "no call is repeated");
 }
 
 #[tokio::test]
 async fn s7_a_legacy_stream_cut_without_ids_is_an_unknown_outcome() {
-    let peer = Peer::opened(remote(&[])).await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     for ending in ["close_stdout", "end_stream"] {
         let call = peer.start("script", json!({"steps": [ending, {"sleep": 60_000}]})).await;
         is_unknown(&peer, &call).await;
@@ -131,7 +120,7 @@ async fn s7_a_legacy_stream_cut_without_ids_is_an_unknown_outcome() {
 
 #[tokio::test]
 async fn s7_a_modern_stream_that_is_cut_is_an_unknown_outcome() {
-    let peer = modern(&["--event-ids"]);
+    let peer = Peer::opened_modern(Setup::remote(&["--event-ids"]));
     let call = peer.start("sleep", json!({"ms": 60_000})).await;
     peer.arrived("sleep", 1).await;
     peer.upstream().cut_streams().await;
@@ -143,7 +132,11 @@ async fn s7_a_modern_stream_that_is_cut_is_an_unknown_outcome() {
 #[tokio::test]
 async fn s7_a_job_whose_stream_is_cut_fails_for_good() {
     for modern_era in [false, true] {
-        let peer = if modern_era { modern(&[]) } else { Peer::opened(remote(&[])).await };
+        let peer = if modern_era {
+            Peer::opened_modern(Setup::remote(&[]))
+        } else {
+            Peer::opened(Setup::remote(&[])).await
+        };
         let handle = peer.defer("sleep", json!({"ms": 60_000})).await;
         peer.upstream().cut_streams().await;
         let end = peer.finish(handle).await;
@@ -155,7 +148,7 @@ async fn s7_a_job_whose_stream_is_cut_fails_for_good() {
 
 #[tokio::test]
 async fn s1_1_a_request_that_is_no_call_fails_with_its_stream() {
-    let peer = Peer::opened(remote(&[])).await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     let fault = json!({"on": "prompts/list", "drop": true});
     peer.upstream().fault(fault).await;
     assert_eq!(peer.ask("prompts/list", json!({})).await.error_code(), -32603);
@@ -166,17 +159,17 @@ async fn s1_1_a_request_that_is_no_call_fails_with_its_stream() {
 
 #[tokio::test]
 async fn s9_comments_retries_and_other_events_are_passed_over() {
-    let peer = Peer::opened(remote(&[])).await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     let odd = ": alive\n\nretry: 7\n\nevent: ping\ndata: {}\n\ndata: \n\ndata: no JSON\n\nx: y\n\n";
     let steps = json!([{"write": odd}, note(1), {"write": odd}, {"result": "7"}]);
     assert_eq!(peer.script(steps).await.raw_result(), "7");
     assert_eq!(notes(&peer), [1]);
-    peer.lines().iter().for_each(support::Line::assert_protocol);
+    peer.lines().iter().for_each(Line::assert_protocol);
 }
 
 #[tokio::test]
 async fn s9_events_with_cr_lf_and_in_single_bytes_are_read() {
-    let peer = Peer::opened(remote(&[])).await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     let event = "event: message\r\nid: 9\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":$ID,\"result\":7}\r\n\r\n";
     assert_eq!(peer.script(json!([{"write": event}])).await.raw_result(), "7");
 }
@@ -185,7 +178,7 @@ async fn s9_events_with_cr_lf_and_in_single_bytes_are_read() {
 
 #[tokio::test]
 async fn s9_a_server_may_answer_everything_with_json() {
-    let peer = Peer::opened(remote(&["--json"])).await;
+    let peer = Peer::opened(Setup::remote(&["--json"])).await;
     let handle = peer.park("go").await;
     let steps = json!([note(1), note(2), {"result": "7"}]);
     assert_eq!(peer.script(steps).await.raw_result(), "7");
@@ -197,9 +190,9 @@ async fn s9_a_server_may_answer_everything_with_json() {
 
 #[tokio::test]
 async fn s9_progress_that_comes_on_the_get_reaches_its_caller() {
-    let peer = Peer::opened(remote(&["--json"])).await;
+    let peer = Peer::opened(Setup::remote(&["--json"])).await;
     let meta = json!({"progressToken": "abc"});
-    let call = support::call_params("progress", json!({"steps": 2, "ms": 300}));
+    let call = call_params("progress", json!({"steps": 2, "ms": 300}));
     let mut params = call;
     params["_meta"] = meta;
     let id = peer.request("tools/call", params).await;
@@ -212,7 +205,7 @@ async fn s9_progress_that_comes_on_the_get_reaches_its_caller() {
 async fn s1_1_a_question_on_the_stream_of_the_get_is_asked_and_answered() {
     for flags in [&["--questions-apart"][..], &["--questions-apart", "--json"]] {
         for served in [false, true] {
-            let setup = if served { remote(flags).served() } else { remote(flags) };
+            let setup = if served { Setup::remote(flags).served() } else { Setup::remote(flags) };
             let peer = Peer::opened(setup).await;
             let id = peer.start("ask", json!({})).await;
             let question = peer.wait_method("elicitation/create").await;
@@ -226,13 +219,13 @@ async fn s1_1_a_question_on_the_stream_of_the_get_is_asked_and_answered() {
 
 #[tokio::test]
 async fn s9_the_stream_of_the_get_is_opened_again_when_it_is_cut() {
-    let peer = Peer::opened(remote(&RESUMABLE)).await;
+    let peer = Peer::opened(Setup::remote(&RESUMABLE)).await;
     let is_get = |entry: &Entry| entry.http_method() == Some("GET");
     peer.journal_wait(is_get).await;
     peer.upstream().cut_streams().await;
     let again =
         || async { (peer.journal().iter().filter(|e| is_get(e)).count() >= 2).then_some(()) };
-    support::eventually(again).await.expect("it is opened again");
+    eventually(again).await.expect("it is opened again");
     peer.script(json!([{"send_apart": CHANGED}, {"result": "{}"}])).await;
     peer.wait_method("notifications/tools/list_changed").await;
 }
@@ -240,7 +233,7 @@ async fn s9_the_stream_of_the_get_is_opened_again_when_it_is_cut() {
 #[tokio::test]
 async fn s9_a_server_without_a_stream_of_its_own_serves_all_the_same() {
     let fault = json!({"on": "GET", "status": 405}).to_string();
-    let peer = Peer::opened(remote(&["--fault", &fault])).await;
+    let peer = Peer::opened(Setup::remote(&["--fault", &fault])).await;
     let handle = peer.park("go").await;
     peer.create("go");
     assert_eq!(peer.finish(handle).await.text(), "go");
@@ -252,7 +245,7 @@ async fn s9_a_server_without_a_stream_of_its_own_serves_all_the_same() {
 #[tokio::test]
 async fn s9_a_404_to_every_get_is_no_reason_to_begin_again_and_again() {
     let fault = json!({"on": "GET", "status": 404}).to_string();
-    let peer = Peer::opened(remote(&["--fault", &fault])).await;
+    let peer = Peer::opened(Setup::remote(&["--fault", &fault])).await;
     for _ in 0..20 {
         assert_eq!(peer.call("sleep", json!({"ms": 20, "text": "hi"})).await.text(), "hi");
     }
@@ -262,7 +255,7 @@ async fn s9_a_404_to_every_get_is_no_reason_to_begin_again_and_again() {
 /// Nor one that does so once its stream was cut.
 #[tokio::test]
 async fn s9_a_404_to_a_stream_that_was_cut_is_one_renewal_at_most() {
-    let peer = Peer::opened(remote(&RESUMABLE)).await;
+    let peer = Peer::opened(Setup::remote(&RESUMABLE)).await;
     peer.journal_wait(|entry| entry.http_method() == Some("GET")).await;
     peer.upstream().fault(json!({"on": "GET", "status": 404})).await;
     peer.upstream().cut_streams().await;
@@ -279,7 +272,11 @@ async fn s9_a_404_to_a_stream_that_was_cut_is_one_renewal_at_most() {
 async fn s6_a_call_is_cancelled_before_its_answer_begins() {
     for modern_era in [false, true] {
         let flags = ["--late-headers"];
-        let peer = if modern_era { modern(&flags) } else { Peer::opened(remote(&flags)).await };
+        let peer = if modern_era {
+            Peer::opened_modern(Setup::remote(&flags))
+        } else {
+            Peer::opened(Setup::remote(&flags)).await
+        };
         let id = peer.start("sleep", json!({"ms": 60_000})).await;
         peer.arrived("sleep", 1).await;
         peer.cancel(&id, "the user").await;
@@ -294,7 +291,7 @@ async fn s6_a_call_is_cancelled_before_its_answer_begins() {
 
 #[tokio::test]
 async fn c03_what_a_server_says_after_a_cancel_goes_nowhere() {
-    let peer = Peer::opened(remote(&[])).await;
+    let peer = Peer::opened(Setup::remote(&[])).await;
     let id = peer.start("sleep", json!({"ms": 300, "ignore_cancel": true})).await;
     peer.arrived("sleep", 1).await;
     peer.cancel(&id, "the user").await;

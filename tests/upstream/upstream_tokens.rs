@@ -2,22 +2,13 @@
 //! (contract §10).
 
 use serde_json::json;
-use support::{Entry, HttpPeer, Peer, Setup, Transport};
+use support::{Entry, Peer, Setup};
 
 const FORWARDED: &str = "[upstream]\nforward_headers = [\"authorization\"]\n[tools.wait_file]\nanswer_within = \"300ms\"";
 const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-fn remote(flags: &[&str]) -> Setup {
-    Setup::proxied().upstream(Transport::Http).flags(flags)
-}
-
 fn forwarding(flags: &[&str]) -> Peer {
-    remote(flags).served().config(FORWARDED).spawn()
-}
-
-/// A client with this token.
-async fn client(peer: &Peer, token: &str) -> HttpPeer {
-    peer.http().await.with_header("authorization", &format!("Bearer {token}"))
+    Setup::remote(flags).served().config(FORWARDED).spawn()
 }
 
 fn token_of(entry: &Entry) -> Option<&str> {
@@ -33,7 +24,7 @@ async fn s10_a_refusal_reaches_an_http_client_as_it_is() {
     let challenge =
         format!("Bearer resource_metadata=\"{}", peer.upstream().url().replace("/mcp", METADATA));
     let nobody = peer.http().await;
-    let wrong = client(&peer, "bad").await;
+    let wrong = peer.known_as("bad").await;
     for client in [nobody, wrong] {
         let initialize = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
         let refused = client.open("initialize", initialize).await;
@@ -56,7 +47,7 @@ async fn s10_a_refusal_reaches_an_http_client_as_it_is() {
 #[tokio::test]
 async fn s10_the_body_and_kind_of_a_refusal_reach_an_http_client() {
     let peer = forwarding(&[]);
-    let client = client(&peer, "good").await;
+    let client = peer.known_as("good").await;
     client.initialize().await;
     let headers = json!({"www-authenticate": "Bearer error=\"insufficient_scope\", scope=\"a\"",
         "content-type": "application/problem+json", "x-internal": "1"});
@@ -73,14 +64,14 @@ async fn s10_the_body_and_kind_of_a_refusal_reach_an_http_client() {
     assert_eq!(refused.header("content-type"), "application/problem+json");
     assert_eq!(refused.header("x-internal"), "");
     assert_eq!(refused.text().await, body);
-    assert_eq!(client.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    client.assert_works().await;
 }
 
 /// After 10 s of silence the status has left; and who takes no JSON is refused all the same.
 #[tokio::test]
 async fn s10_a_refusal_that_comes_too_late_for_a_status_is_an_error_on_the_stream() {
     let peer = forwarding(&[]);
-    let client = client(&peer, "good").await;
+    let client = peer.known_as("good").await;
     client.initialize().await;
     let refusal = |delay: u32| json!({"on": "tools/call", "times": 1, "status": 401, "delay_ms": delay, "body": "<no>"});
     peer.upstream().fault(refusal(10_500)).await;
@@ -108,7 +99,7 @@ async fn s10_the_document_about_the_resource_reaches_an_http_client() {
 
 #[tokio::test]
 async fn s10_without_a_forwarded_token_there_is_no_such_document() {
-    let peer = remote(&["--token", "good"]).served().spawn();
+    let peer = Setup::remote(&["--token", "good"]).served().spawn();
     let client = peer.http().await;
     let document = client.try_send("GET", METADATA, &[], "").await.expect("an answer");
     assert_eq!(document.status, 404);
@@ -118,7 +109,7 @@ async fn s10_without_a_forwarded_token_there_is_no_such_document() {
 
 #[tokio::test]
 async fn c22_a_refusal_of_the_configured_token_is_an_error_and_no_challenge() {
-    let peer = remote(&["--token", "good"])
+    let peer = Setup::remote(&["--token", "good"])
         .served()
         .options(&["--header", "Authorization: Bearer bad"])
         .spawn();
@@ -132,13 +123,14 @@ async fn c22_a_refusal_of_the_configured_token_is_an_error_and_no_challenge() {
 
 #[tokio::test]
 async fn s10_a_stdio_client_is_told_of_the_refusal_in_words() {
-    let peer = remote(&["--token", "good"]).spawn();
+    let peer = Setup::remote(&["--token", "good"]).spawn();
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let refused = peer.ask("initialize", params).await;
     assert!(refused.error().to_string().contains("401 Unauthorized"), "{}", refused.raw);
-    let peer = remote(&["--token", "good"]).options(&["--header", "Authorization: Bearer good"]);
+    let peer =
+        Setup::remote(&["--token", "good"]).options(&["--header", "Authorization: Bearer good"]);
     let peer = Peer::opened(peer).await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 // Whose token.
@@ -147,7 +139,7 @@ async fn s10_a_stdio_client_is_told_of_the_refusal_in_words() {
 async fn s10_tokens_of_several_callers_never_mix() {
     for modern in [false, true] {
         let peer = forwarding(&["--dual"]);
-        let (a, b) = (client(&peer, "a").await, client(&peer, "b").await);
+        let (a, b) = (peer.known_as("a").await, peer.known_as("b").await);
         for client in [&a, &b] {
             if modern {
                 client.become_modern("test-client", json!({}));
@@ -176,7 +168,7 @@ async fn s10_tokens_of_several_callers_never_mix() {
 #[tokio::test]
 async fn s10_a_job_keeps_its_callers_token_for_its_own_call() {
     let peer = forwarding(&["--event-ids", "--retry", "20"]);
-    let (first, other) = (client(&peer, "first").await, client(&peer, "other").await);
+    let (first, other) = (peer.known_as("first").await, peer.known_as("other").await);
     first.initialize().await;
     other.initialize().await;
     let handle = first.call("wait_file", peer.gate("go")).await;
@@ -195,7 +187,7 @@ async fn s10_a_job_keeps_its_callers_token_for_its_own_call() {
 #[tokio::test]
 async fn s6_the_cancel_of_a_call_goes_with_its_callers_token() {
     let peer = forwarding(&[]);
-    let caller = client(&peer, "first").await;
+    let caller = peer.known_as("first").await;
     caller.initialize().await;
     let handle = caller.call("wait_file", peer.gate("never")).await;
     caller.call("job_cancel", json!({"job_id": handle.job_id()})).await;
@@ -206,7 +198,7 @@ async fn s6_the_cancel_of_a_call_goes_with_its_callers_token() {
 #[tokio::test]
 async fn c42_a_new_session_is_opened_with_the_token_of_its_owner() {
     let peer = forwarding(&[]);
-    let (a, b) = (client(&peer, "a").await, client(&peer, "b").await);
+    let (a, b) = (peer.known_as("a").await, peer.known_as("b").await);
     a.initialize().await;
     b.initialize().await;
     peer.upstream().forget_sessions().await;
@@ -222,7 +214,7 @@ async fn c42_a_new_session_is_opened_with_the_token_of_its_owner() {
 #[tokio::test]
 async fn s10_a_session_is_its_principals_alone_whatever_is_forwarded() {
     let peer = forwarding(&[]);
-    let (owner, thief) = (client(&peer, "a").await, client(&peer, "b").await);
+    let (owner, thief) = (peer.known_as("a").await, peer.known_as("b").await);
     owner.initialize().await;
     thief.initialize().await;
     thief.set_session(owner.session().as_deref());
@@ -232,9 +224,9 @@ async fn s10_a_session_is_its_principals_alone_whatever_is_forwarded() {
 
 #[tokio::test]
 async fn s10_tokens_are_in_no_log_and_no_file() {
-    let setup = remote(&["--event-ids"]).served().config(FORWARDED);
+    let setup = Setup::remote(&["--event-ids"]).served().config(FORWARDED);
     let peer = setup.options(&["--log-level", "trace"]).spawn();
-    let caller = client(&peer, "s3cr3t-t0ken").await;
+    let caller = peer.known_as("s3cr3t-t0ken").await;
     caller.initialize().await;
     let handle = caller.call("wait_file", peer.gate("go")).await;
     peer.upstream().cut_streams().await;

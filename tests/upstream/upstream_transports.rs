@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use support::{Entry, Peer, Setup, Transport};
+use support::{Entry, Peer, Setup, Transport, eventually};
 
 fn remote(transport: Transport, flags: &[&str]) -> Setup {
     Setup::proxied().upstream(transport).flags(flags)
@@ -26,7 +26,7 @@ fn asked(peer: &Peer) -> Vec<(String, Option<String>)> {
 #[tokio::test]
 async fn s3_auto_finds_streamable_http_without_a_question_of_its_own() {
     let peer = Peer::opened(remote(Transport::Http, &[])).await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(asked(&peer)[0], ("POST".into(), Some("initialize".into())));
     assert_eq!((peer.told("initialize"), peer.told("server/discover")), (1, 0));
     assert_eq!(peer.calls_of("echo").len(), 1);
@@ -36,7 +36,7 @@ async fn s3_auto_finds_streamable_http_without_a_question_of_its_own() {
 async fn s3_auto_finds_http_sse_once() {
     let peer = Peer::opened(remote(Transport::Sse, &[])).await;
     for _ in 0..3 {
-        assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+        peer.assert_works().await;
     }
     let refused = asked(&peer);
     assert_eq!(refused[0], ("POST".into(), Some("initialize".into())), "Streamable HTTP is tried");
@@ -51,7 +51,7 @@ async fn s3_what_one_session_found_holds_for_the_next() {
     for _ in 0..3 {
         let client = peer.http().await;
         client.initialize().await;
-        assert_eq!(client.call("echo", json!({"text": "hi"})).await.text(), "hi");
+        client.assert_works().await;
     }
     assert_eq!(peer.told("initialize"), 4, "one of them was a try");
 }
@@ -59,7 +59,7 @@ async fn s3_what_one_session_found_holds_for_the_next() {
 #[tokio::test]
 async fn s3_a_transport_that_is_configured_is_not_looked_for() {
     let peer = Peer::opened(remote(Transport::Sse, &[]).config(&configured("sse"))).await;
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(peer.told("initialize"), 1);
     let setup = remote(Transport::Sse, &[]).config(&configured("streamable-http"));
     let peer = setup.spawn();
@@ -112,7 +112,7 @@ async fn s1_2_a_dual_client_ends_on_the_servers_era_over_every_transport() {
             setup = upstream.into_iter().fold(setup, Setup::upstream);
             let peer = setup.spawn();
             assert_eq!(opens_as_dual(&peer).await, era, "{upstream:?} {flags:?} {served}");
-            assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+            peer.assert_works().await;
             assert_eq!(peer.calls_of("echo").len(), 1);
         }
     }
@@ -179,7 +179,7 @@ async fn loses_its_stream(peer: &Peer, lose: impl AsyncFn()) {
     end.assert_outcome_unknown();
     assert_eq!(end.status(), "failed");
     assert!(lost.elapsed() < Duration::from_secs(3), "{:?}", lost.elapsed());
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
     assert_eq!(peer.calls_of("sleep").len(), 2, "nothing is repeated");
 }
 
@@ -191,7 +191,7 @@ async fn s9_a_lost_stream_fails_its_calls_and_the_next_one_begins_anew() {
     loses_its_stream(&peer, async || peer.upstream().cut_streams().await).await;
     assert_eq!(peer.told("notifications/initialized"), handshakes + 1);
     let again = || async { (peer.told("logging/setLevel") == 2).then_some(()) };
-    support::eventually(again).await.expect("the new session has the log level");
+    eventually(again).await.expect("the new session has the log level");
 }
 
 #[tokio::test]
@@ -214,7 +214,7 @@ async fn s9_a_message_that_is_refused_has_started_nothing() {
         .await;
     let answer = peer.call("echo", json!({})).await;
     assert!(answer.is_error() && answer.text().contains("was not started"), "{}", answer.raw);
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]
@@ -223,7 +223,7 @@ async fn c31_an_answer_above_max_message_fails_its_call_alone_over_http_sse() {
     let peer = Peer::opened(remote(Transport::Sse, &[]).config(toml)).await;
     let answer = peer.call("big", json!({"bytes": 3_000_000})).await;
     assert!(answer.is_error() && answer.text().contains("max_message"), "{}", answer.raw);
-    assert_eq!(peer.call("echo", json!({"text": "hi"})).await.text(), "hi");
+    peer.assert_works().await;
 }
 
 #[tokio::test]

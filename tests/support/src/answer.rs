@@ -72,9 +72,22 @@ impl Answer {
         assert!(said, "{}", self.raw);
     }
 
+    /// The call never reached a server (§7).
+    pub fn assert_not_started(&self) {
+        assert!(self.is_error(), "{}", self.raw);
+        assert!(self.text().contains("was not started"), "{}", self.raw);
+        assert!(!self.text().contains("outcome unknown"), "{}", self.raw);
+    }
+
     /// `structuredContent`; null without one.
     pub fn structured(&self) -> &Value {
         &self.result()["structuredContent"]
+    }
+
+    /// What the proxy says in words: the `message` of `structuredContent`.
+    pub fn message(&self) -> &str {
+        let message = self.structured()["message"].as_str();
+        message.unwrap_or_else(|| panic!("no message: {}", self.raw))
     }
 
     /// The blocks of the result.
@@ -131,6 +144,12 @@ impl Answer {
         let tool = action["tool"].as_str()?.to_owned();
         Some(Action { tool, args: action["args"].clone() })
     }
+}
+
+/// A `tools/call` as it goes over the wire, under this id.
+pub fn call_message(id: impl Into<Value>, tool: &str, args: Value) -> Value {
+    let (id, params) = (id.into(), call_params(tool, args));
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
 /// The params of a `tools/call`.

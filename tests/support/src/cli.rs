@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+use super::assert_says;
 use super::programs::{fake_server, unhurry};
 
 /// A run of the program: its arguments, and a home of its own.
@@ -58,6 +59,21 @@ impl Run {
     /// A path in the home.
     pub fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
+    }
+
+    /// Runs it to its end, which must be a good one.
+    pub fn good(&self) -> Ran {
+        let ran = self.go();
+        assert_eq!((ran.code, &*ran.stderr), (0, ""), "{}", ran.stdout);
+        ran
+    }
+
+    /// Runs it to its end, which must be exit code 69 with these words on stderr.
+    pub fn unavailable(&self, words: &[&str]) -> Ran {
+        let ran = self.go();
+        assert_eq!(ran.code, 69, "{}{}", ran.stdout, ran.stderr);
+        assert_says(&ran.stderr, words);
+        ran
     }
 
     /// Runs it to its end, without input.

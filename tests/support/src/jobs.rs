@@ -15,11 +15,35 @@ impl Peer {
         Self::opened(Setup::proxied().config(toml)).await
     }
 
+    /// The proxy in front of the fake server with these flags, and an open session of 2025-11-25.
+    pub async fn open_to(flags: &[&str]) -> Self {
+        Self::opened(Setup::proxied().flags(flags)).await
+    }
+
     /// A peer with an open session of 2025-11-25.
     pub async fn opened(setup: Setup) -> Self {
         let peer = setup.spawn();
         peer.initialize().await;
         peer
+    }
+
+    /// A peer with an open session of 2025-11-25, in which the tools are known.
+    pub async fn opened_and_listed(setup: Setup) -> Self {
+        let peer = Self::opened(setup).await;
+        peer.ask("tools/list", json!({})).await.result();
+        peer
+    }
+
+    /// A client of 2026-07-28 in front of a server that speaks nothing else.
+    pub fn opened_modern(setup: Setup) -> Self {
+        let peer = setup.flags(&["--modern"]).spawn();
+        peer.become_modern("test-client", json!({}));
+        peer
+    }
+
+    /// Panics unless an ordinary call works.
+    pub async fn assert_works(&self) {
+        assert_eq!(self.call("echo", json!({"text": "works"})).await.text(), "works");
     }
 
     /// The arguments of a `wait_file` that ends when `create(gate)` opens its gate.

@@ -33,9 +33,19 @@ impl Entry {
         json::member(self.line.trim(), "method").and_then(json::string)
     }
 
+    /// Whether this is a request or a notification of this method.
+    pub fn has_method(&self, method: &str) -> bool {
+        self.method().as_deref() == Some(method)
+    }
+
+    /// The raw id of the request received.
+    pub fn raw_id(&self) -> &str {
+        json::member(self.line.trim(), "id").unwrap_or_else(|| panic!("no id: {}", self.line))
+    }
+
     /// Whether this is a call of a tool.
     pub fn is_call_of(&self, tool: &str) -> bool {
-        self.method().as_deref() == Some("tools/call")
+        self.has_method("tools/call")
             && json::path(self.line.trim(), &["params", "name"]).and_then(json::string).as_deref()
                 == Some(tool)
     }

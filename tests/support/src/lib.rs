@@ -27,12 +27,13 @@ mod programs;
 mod served;
 mod session;
 mod setup;
+mod tools;
 mod transcript;
 
 use std::future::Future;
 use std::time::Duration;
 
-pub use answer::{Action, Answer, call_params};
+pub use answer::{Action, Answer, call_message, call_params};
 pub use background::until;
 pub use http::{FakeHttp, HttpPeer, Transport};
 pub use jobs::assert_text_says_all;
@@ -40,9 +41,26 @@ pub use journal::Entry;
 pub use line::Line;
 pub use peer::Peer;
 pub use setup::Setup;
+pub use tools::tools;
+
+/// The revision without sessions; a client of it is called modern, an older one legacy.
+pub const MODERN: &str = "2026-07-28";
+/// The notification that the server's tools are others now.
+pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+/// The key in `_meta` under which a message names the subscription that it belongs to.
+pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// Options under which a budget ends soon.
+pub const SOON: [&str; 2] = ["--answer-within", "300ms"];
 
 /// The longest that anything is waited for.
 pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Panics unless all these words are in the text.
+pub fn assert_says(text: &str, words: &[&str]) {
+    for words in words {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
 
 /// Looks again and again until `look` finds something, for what nothing tells about: files and
 /// processes. `None` at the deadline.

@@ -41,6 +41,11 @@ impl Line {
         json::member(self.text.trim(), "method").and_then(json::string)
     }
 
+    /// Whether it is a request or a notification of this method.
+    pub fn has_method(&self, method: &str) -> bool {
+        self.method().as_deref() == Some(method)
+    }
+
     /// The raw id, if it has one.
     pub fn id(&self) -> Option<&str> {
         json::member(self.text.trim(), "id")

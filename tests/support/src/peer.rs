@@ -202,9 +202,7 @@ impl Peer {
 
     /// Waits for a request or notification of this method.
     pub async fn wait_method(&self, method: &str) -> Line {
-        let found = self
-            .stdout
-            .find(0, |line| (line.method().as_deref() == Some(method)).then(|| line.clone()));
+        let found = self.stdout.find(0, |line| line.has_method(method).then(|| line.clone()));
         found.await.unwrap_or_else(|| self.fail(&format!("no {method} comes")))
     }
 
@@ -259,7 +257,7 @@ impl Peer {
 
     /// Waits until the fake server has been told of this method.
     pub async fn journal_method(&self, method: &str) -> Entry {
-        self.journal_wait(|entry| entry.method().as_deref() == Some(method)).await
+        self.journal_wait(|entry| entry.has_method(method)).await
     }
 
     /// Panics and shows all that was seen.

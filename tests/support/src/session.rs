@@ -13,7 +13,12 @@ const MAX_POLLS: usize = 100;
 impl Peer {
     /// Opens a session of 2025-11-25 as `test-client`; the answer to `initialize`.
     pub async fn initialize(&self) -> Answer {
-        self.initialize_as("test-client", "1.0.0", "2025-11-25").await
+        self.initialize_under("2025-11-25").await
+    }
+
+    /// Opens a session of this revision as `test-client`.
+    pub async fn initialize_under(&self, revision: &str) -> Answer {
+        self.initialize_as("test-client", "1.0.0", revision).await
     }
 
     /// Opens a session under this client name, client version and protocol version.

@@ -48,6 +48,11 @@ impl Setup {
         Self::new(false)
     }
 
+    /// The proxy finds the fake server, which has these flags, at a URL over Streamable HTTP.
+    pub fn remote(flags: &[&str]) -> Self {
+        Self::proxied().upstream(Transport::Http).flags(flags)
+    }
+
     fn new(proxied: bool) -> Self {
         let home = Arc::new(tempfile::tempdir().expect("a temporary directory"));
         Self {

@@ -15,6 +15,11 @@ impl HttpPeer {
         self.ask("tools/call", params).await
     }
 
+    /// Panics unless an ordinary call works.
+    pub async fn assert_works(&self) {
+        assert_eq!(self.call("echo", json!({"text": "works"})).await.text(), "works");
+    }
+
     /// Calls a tool under the shortest budget and gets its handle.
     pub async fn defer(&self, tool: &str, args: Value) -> Answer {
         let handle = self.call_with_meta(tool, args, json!({"unhurry/answer_within": 0})).await;

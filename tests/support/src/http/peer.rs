@@ -117,6 +117,11 @@ impl HttpPeer {
         response.unwrap_or_else(|error| panic!("{error}: {method} {body}"))
     }
 
+    /// The status of what is at this path, asked for with these headers besides the usual ones.
+    pub async fn status_of(&self, path: &str, headers: &[(&str, &str)]) -> u16 {
+        self.try_send("GET", path, headers, "").await.expect("an answer").status
+    }
+
     /// Posts a message, with the headers that its era asks for; `more` win over them.
     pub async fn post_with(&self, message: &str, more: &[(&str, &str)]) -> Response {
         self.send("POST", &list(&self.headers_of(message), more), message).await
@@ -195,7 +200,12 @@ impl HttpPeer {
 
     /// Opens a session of 2025-11-25 as `test-client`; the answer to `initialize`.
     pub async fn initialize(&self) -> Answer {
-        self.initialize_as("test-client", "1.0.0", "2025-11-25").await
+        self.initialize_under("2025-11-25").await
+    }
+
+    /// Opens a session of this revision as `test-client`.
+    pub async fn initialize_under(&self, revision: &str) -> Answer {
+        self.initialize_as("test-client", "1.0.0", revision).await
     }
 
     /// Opens a session under this client name, client version and protocol version.

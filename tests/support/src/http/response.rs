@@ -114,7 +114,7 @@ impl Response {
     pub async fn until_method(&mut self, method: &str) -> Line {
         let search = async {
             while let Some(line) = self.message().await {
-                if line.method().as_deref() == Some(method) {
+                if line.has_method(method) {
                     return Some(line);
                 }
             }
