@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
-use support::{HttpPeer, Peer, eventually, process};
+use support::{HttpPeer, Peer, eventually, process, turn};
 use tokio::net::TcpStream;
 
 const MIB: u64 = 1 << 20;
@@ -32,6 +32,7 @@ async fn s3_a_body_that_says_it_has_1_gib_is_refused_at_once() {
 
 #[tokio::test]
 async fn s3_a_body_without_an_end_is_read_up_to_max_message() {
+    let _turn = turn().await;
     let (peer, client) = opened("server.max_message = \"8MiB\"").await;
     let mut raw = client.raw().await;
     let head = client.raw_head() + "Transfer-Encoding: chunked\r\n\r\n";
@@ -63,6 +64,7 @@ async fn s3_a_chunked_body_that_is_a_byte_too_long_is_413() {
 
 #[tokio::test]
 async fn s3_many_large_bodies_at_once_have_a_bound_together() {
+    let _turn = turn().await;
     let (peer, client) = opened("server.max_message = \"4MiB\"").await;
     let mut raws = Vec::new();
     for _ in 0..60 {
@@ -120,6 +122,7 @@ async fn s9_headers_that_come_byte_by_byte_are_cut() {
 
 #[tokio::test]
 async fn s9_ten_thousand_idle_connections_hold_up_nobody() {
+    let _turn = turn().await;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
     let count = 10_000.min(hard.max(soft) - 1_000) as usize;
@@ -139,6 +142,7 @@ async fn s9_ten_thousand_idle_connections_hold_up_nobody() {
 
 #[tokio::test]
 async fn s9_a_client_that_does_not_read_costs_little_and_holds_up_nobody() {
+    let _turn = turn().await;
     let (peer, client) = opened("").await;
     let other = peer.legacy().await;
     let text = "p".repeat(8 << 10);

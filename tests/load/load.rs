@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use support::{Answer, Line, Peer, Setup, call_params, process};
+use support::{Answer, Line, Peer, Setup, call_params, process, turn};
 
 const MANY: usize = 10_000;
 /// What a call in flight may take, in a debug build.
@@ -68,6 +68,7 @@ fn assert_small(peer: &Peer, before: u64) {
 
 #[tokio::test]
 async fn ten_thousand_calls_wait_at_once_and_all_are_answered() {
+    let _turn = turn().await;
     let (peer, mark, before) = ten_thousand("10m").await;
     // Answered by the proxy itself, after all that came before it.
     peer.ask("ping", json!({})).await.result();
@@ -84,6 +85,7 @@ async fn ten_thousand_calls_wait_at_once_and_all_are_answered() {
 
 #[tokio::test]
 async fn ten_thousand_calls_become_jobs_at_once_and_no_result_is_lost() {
+    let _turn = turn().await;
     let (peer, mark, before) = ten_thousand("300ms").await;
     let handles = handles(&peer, mark).await;
     assert_small(&peer, before);
@@ -128,6 +130,7 @@ const RACERS: usize = 50;
 
 #[tokio::test]
 async fn s4_1_answers_that_race_with_the_end_of_the_budget_come_once_and_are_never_lost() {
+    let _turn = turn().await;
     let peer = Peer::open(&["--answer-within", &format!("{BUDGET}ms")]).await;
     peer.ask("tools/list", json!({})).await;
     let (mut centre, mut in_time, mut late) = (BUDGET, 0, 0);

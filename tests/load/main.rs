@@ -1,5 +1,5 @@
-//! Tests that take the whole machine: ten thousand calls or connections at once, floods, bounds of
-//! memory. Cargo runs one target after the other, so they disturb none of the others.
+//! Much at once: ten thousand calls, ten thousand connections, floods. Cargo runs one target after the
+//! other, so these tests disturb none of the others; those that keep the whole machine busy take turns.
 #![forbid(unsafe_code)]
 
 mod http_limits;

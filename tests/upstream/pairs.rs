@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use support::json::{elements, member};
 use support::{
     Answer, Line, MODERN, Peer, SUBSCRIPTION, Setup, TOOLS_CHANGED, Transport, call_message,
-    call_params,
+    call_params, turn,
 };
 
 /// One row of the table.
@@ -257,6 +257,7 @@ async fn c80_list_changed_comes_once(pair: Pair, peer: Peer) {
 }
 
 async fn s1_1_5_mb_are_the_same_bytes_both_ways(pair: Pair, peer: Peer) {
+    let _turn = turn().await;
     let pattern = "5 MB: é🦀\u{2028}\"\\\n";
     let text = pattern.repeat(5_000_000 / pattern.len());
     let answer = peer.call("echo", json!({"text": text})).await;

@@ -33,6 +33,8 @@ mod transcript;
 use std::future::Future;
 use std::time::Duration;
 
+use tokio::sync::{Mutex, MutexGuard};
+
 pub use answer::{Action, Answer, call_message, call_params};
 pub use background::until;
 pub use http::{FakeHttp, HttpPeer, Transport};
@@ -60,6 +62,13 @@ pub fn assert_says(text: &str, words: &[&str]) {
     for words in words {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
+}
+
+/// The turn of a test that keeps the machine busy, for as long as it holds this: no two of them run at
+/// once, as each could make the others miss their deadlines.
+pub async fn turn() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::const_new(());
+    MACHINE.lock().await
 }
 
 /// Looks again and again until `look` finds something, for what nothing tells about: files and
