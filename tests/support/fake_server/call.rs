@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::json::string;
 use crate::message::{Outcome, Request};
 use crate::wire::Wire;
+use support::json::string;
 
 /// How often a file is looked for.
 const LOOK: Duration = Duration::from_millis(5);

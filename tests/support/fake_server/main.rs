@@ -9,8 +9,6 @@ mod call;
 mod flags;
 mod http;
 mod journal;
-#[path = "../json.rs"]
-mod json;
 mod message;
 mod output;
 mod script;

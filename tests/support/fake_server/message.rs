@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::json::{Object, path, string};
+use support::json::{Object, path, string};
 
 /// A request, its id and its params as the text that came in.
 pub struct Request {

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::call::{Call, Stop};
-use crate::json::member;
 use crate::message::Outcome;
 use crate::session::{Session, send};
+use support::json::member;
 
 /// One step, written as `{"name": argument}`, with an array for several arguments.
 ///

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::flags::Flags;
 use crate::journal::Journal;
-use crate::json::{path, string};
 use crate::message::{Outcome, Request};
 use crate::tools;
 use crate::wire::Wire;
+use support::json::{path, string};
 
 pub const MODERN: &str = "2026-07-28";
 /// The exit code of a process that was told to crash.

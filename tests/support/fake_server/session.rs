@@ -9,11 +9,11 @@ use std::thread;
 use serde_json::json;
 
 use crate::call::{Call, Stop};
-use crate::json::{Object, member, string};
 use crate::message::{Outcome, Request};
 use crate::server::{CRASH, Server};
 use crate::tools;
 use crate::wire::Wire;
+use support::json::{Object, member, string};
 
 /// All that the threads of one client share.
 pub struct Session {

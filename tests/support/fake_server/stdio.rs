@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::json::messages;
 use crate::server::Server;
 use crate::session::Session;
 use crate::wire::Wire;
+use support::json::messages;
 
 /// Serves one session until stdin ends. Then the process ends too, whatever still runs.
 pub fn serve(server: Arc<Server>, stdout: Arc<dyn Wire>) {

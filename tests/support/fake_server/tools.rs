@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Stop};
-use crate::json::{elements, member, string};
 use crate::message::{Outcome, Request};
 use crate::script;
 use crate::server::Server;
 use crate::session::Session;
+use support::json::{elements, member, string};
 
 const BUILT_IN: &str = include_str!("tools.json");
 

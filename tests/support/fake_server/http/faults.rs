@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::http::reply::Reply;
 use crate::http::request::HttpRequest;
-use crate::json::{member, string};
+use support::json::{member, string};
 
 /// Something that goes wrong with a request, given as JSON to `--fault` or to `/control/fault`.
 ///

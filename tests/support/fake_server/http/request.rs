@@ -5,8 +5,8 @@ use std::io::BufRead;
 
 use serde_json::{Value, json};
 
-use crate::json::{Object, messages};
 use crate::message::Request;
+use support::json::{Object, messages};
 
 /// A request, its header names in lower case.
 pub struct HttpRequest {

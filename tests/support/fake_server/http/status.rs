@@ -1,6 +1,6 @@
 //! Status codes of HTTP.
 
-use crate::json::path;
+use support::json::path;
 
 /// The words for a status.
 pub fn reason(status: u16) -> &'static str {

@@ -5,10 +5,10 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use crate::http::request::HttpRequest;
-use crate::json::string;
 use crate::message::Request;
 use crate::server::{MODERN, Server};
 use crate::tools;
+use support::json::string;
 
 const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 const HEADER_MISMATCH: i64 = -32020;
