@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use unhurry::config::{Config, Overrides, Remote, Transport, Upstream};
+use unhurry::config::{Config, Overrides, RemoteConfig, Transport, Upstream};
 
 /// A file of its own for the test called `test`.
 fn written(test: &str, text: &str) -> Option<PathBuf> {
@@ -23,7 +23,7 @@ fn url(url: &str) -> Overrides {
     Overrides { url: Some(url.into()), ..Overrides::default() }
 }
 
-fn remote(config: Result<Config, String>) -> Remote {
+fn remote(config: Result<Config, String>) -> RemoteConfig {
     match config.unwrap().upstream {
         Upstream::Remote(remote) => remote,
         Upstream::Command(command) => panic!("{command:?}"),
@@ -31,7 +31,7 @@ fn remote(config: Result<Config, String>) -> Remote {
 }
 
 /// Names and values, in the order of the names.
-fn headers(remote: &Remote) -> Vec<(&str, &str)> {
+fn headers(remote: &RemoteConfig) -> Vec<(&str, &str)> {
     let mut headers: Vec<_> = remote
         .headers
         .iter()

@@ -101,7 +101,7 @@ mod tests {
     use tokio::sync::Notify;
     use tokio::time::Instant;
 
-    use crate::config::{Remote, Transport};
+    use crate::config::{RemoteConfig, Transport};
     use crate::rpc::parsed_line::ParsedLine;
     use crate::upstream::server::Server;
     use crate::upstream::supervisor::{Delivery, Link};
@@ -161,7 +161,7 @@ mod tests {
     fn up() -> (Arc<Supervisor>, Arc<Notes>, Arc<Notify>) {
         let notes = Arc::new(Notes::default());
         let events: Arc<dyn Events> = notes.clone();
-        let remote = http::Remote::new(&Remote {
+        let remote = http::Remote::new(&RemoteConfig {
             url: "http://127.0.0.1:1/mcp".parse().unwrap(),
             transport: Transport::Auto,
             headers: ::http::HeaderMap::new(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::config::Command;
+use crate::config::CommandConfig;
 use crate::logging::Stderr;
 
 use super::http::Remote;
@@ -21,7 +21,7 @@ pub enum Server {
 
 /// What it takes to start a process.
 pub struct Launch {
-    pub command: Command,
+    pub command: CommandConfig,
     pub environment: Environment,
     /// where its stderr goes
     pub stderr: Stderr,
@@ -32,7 +32,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    pub fn new(command: Command, environment: Environment, stderr: Stderr) -> Arc<Self> {
+    pub fn new(command: CommandConfig, environment: Environment, stderr: Stderr) -> Arc<Self> {
         Arc::new(Launch {
             command,
             environment,

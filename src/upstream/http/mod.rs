@@ -84,7 +84,7 @@ enum Spoken {
 
 impl Remote {
     /// Nothing is connected yet.
-    pub fn new(config: &config::Remote) -> Arc<Self> {
+    pub fn new(config: &config::RemoteConfig) -> Arc<Self> {
         let (connector, hop) = Connector::new(&config.url);
         let mut base = HeaderMap::new();
         base.extend(host_of(&config.url).map(|host| (HOST, host)));
