@@ -1,9 +1,10 @@
 //! The command line (contract §2): one file a verb.
 
 pub mod allow_lists;
-pub mod ask;
+
 pub mod check;
 pub mod demo;
+pub mod probe;
 pub mod run;
 pub mod serve;
 
