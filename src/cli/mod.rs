@@ -1,4 +1,5 @@
 //! The command line (contract §2): one file a verb, and what they share.
+#![expect(clippy::disallowed_macros, reason = "help, reports and errors are written by hand here")]
 
 pub mod allow_lists;
 pub mod check;
@@ -115,6 +116,7 @@ pub fn main() -> ExitCode {
 
 /// A bug of ours ends the process with a code of its own (§2). To go on without the task that it
 /// hit would leave a client waiting for ever; the reaper ends the server.
+#[expect(clippy::disallowed_methods, reason = "after a panic in a task nobody returns to `main`")]
 fn end_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -217,6 +219,7 @@ fn block_on(verb: impl Future<Output = u8>) -> ExitCode {
 }
 
 /// The environment of this process. Whoever needs it gets it from here.
+#[expect(clippy::disallowed_methods, reason = "the one place where it is read")]
 fn environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
 }

@@ -66,6 +66,10 @@ fn call(params: &Value) -> Value {
 }
 
 /// Takes its time. Like many servers, this one has a single thread, and hears nothing meanwhile.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a process of its own, whose only thread is blocked on purpose"
+)]
 fn work() {
     std::thread::sleep(SLOW);
 }
