@@ -17,6 +17,8 @@
 //!
 //! Knowledge runs one way: `cli → sidecar → relay → (downstream | upstream | jobs) → rpc`.
 #![forbid(unsafe_code)]
+// The list stands in `clippy.toml`; tests and benches are free of it (`Cargo.toml`).
+#![warn(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 pub mod cli;
 pub mod config;

@@ -21,23 +21,31 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 
 /// One warning for each server behind `unhurry` whose list leaves one of our tools out.
-pub fn warnings(environment: &[(OsString, OsString)], here: &Path, names: &Names) -> Vec<String> {
-    let home = environment.iter().find(|(name, _)| name == "HOME").map(|(_, v)| PathBuf::from(v));
+pub fn warnings(
+    environment: &[(OsString, OsString)],
+    working_directory: &Path,
+    names: &Names,
+) -> Vec<String> {
+    let home = environment.iter().find(|(name, _)| name == "HOME");
+    let home = home.map(|(_, path)| PathBuf::from(path));
     let mut warnings = Vec::new();
-    let apart = (home.as_deref() != Some(here)).then_some(here);
-    for folder in home.as_deref().into_iter().chain(apart) {
+    let mut folders: Vec<&Path> = home.as_deref().into_iter().chain([working_directory]).collect();
+    folders.dedup();
+    for folder in folders {
         for (path, servers, list) in FILES {
             let path = folder.join(path);
             let Some(config) = read(&path) else { continue };
             let Some(servers) = config.get(servers).and_then(Value::as_object) else { continue };
-            for (server, settings) in servers.iter().filter(|(_, settings)| runs_us(settings)) {
-                warnings.extend(missing(&path, server, list, settings, names));
+            for (server, settings) in servers.iter().filter(|(_, settings)| runs_unhurry(settings))
+            {
+                warnings.extend(hidden_tools(&path, server, list, settings, names));
             }
         }
     }
     warnings
 }
 
+#[expect(clippy::disallowed_methods, reason = "`check` has nothing to do but to read")]
 fn read(path: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(path).ok()?;
     match path.extension()?.to_str()? {
@@ -57,14 +65,15 @@ fn from_toml(item: &toml_edit::Item) -> Value {
     Value::from(item.as_str())
 }
 
-fn runs_us(settings: &Value) -> bool {
+fn runs_unhurry(settings: &Value) -> bool {
     let command = settings.get("command").into_iter();
     let arguments = settings.get("args").and_then(Value::as_array).into_iter().flatten();
     let mut words = command.chain(arguments).filter_map(Value::as_str);
     words.any(|word| Path::new(word).file_stem().is_some_and(|stem| stem == "unhurry"))
 }
 
-fn missing(
+/// The warning for one server, where its list leaves one of our tools out.
+fn hidden_tools(
     path: &Path,
     server: &str,
     list: &str,

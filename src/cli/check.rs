@@ -8,7 +8,7 @@ use crate::jobs::handle::Names;
 use crate::logging::Stderr;
 use crate::upstream::Environment;
 
-use super::ask::Answers;
+use super::probe::probe;
 use super::{Context, UNAVAILABLE, allow_lists};
 
 /// Clients cut or refuse longer names, their own prefix included.
@@ -22,7 +22,7 @@ pub async fn check(context: Context) -> u8 {
         Some(file) => println!("config   {}", file.display()),
         None => println!("config   none, the defaults hold"),
     }
-    let server = match Answers::ask(server, &config).await {
+    let server = match probe(server, &config).await {
         Ok(server) => server,
         Err(problem) => {
             eprintln!("unhurry: {problem}");
@@ -39,6 +39,7 @@ pub async fn check(context: Context) -> u8 {
     0
 }
 
+/// The names that our own tools get beside those of the server.
 fn names(config: &Config, tools: &[String]) -> Names {
     Names::beside(&config.jobs.tool_prefix, |name| tools.iter().any(|tool| tool == name))
 }
@@ -109,8 +110,8 @@ fn warnings(
     names: &Names,
     environment: &Environment,
 ) -> Vec<String> {
-    let all = tools.iter().chain([&names.get, &names.cancel]);
-    let long = all.filter(|name| name.chars().count() > LONG_NAME);
+    let offered = tools.iter().chain([&names.get, &names.cancel]);
+    let long = offered.filter(|name| name.chars().count() > LONG_NAME);
     let mut warnings: Vec<_> = long
         .map(|name| {
             format!(
@@ -122,7 +123,7 @@ fn warnings(
         config.policy.tool_patterns().filter(|pattern| !config.policy.applies(pattern, tools));
     warnings
         .extend(unused.map(|pattern| format!("[tools.{pattern:?}] fits no tool of the server")));
-    let here = std::env::current_dir().unwrap_or_default();
-    warnings.extend(allow_lists::warnings(environment, &here, names));
+    let working_directory = std::env::current_dir().unwrap_or_default();
+    warnings.extend(allow_lists::warnings(environment, &working_directory, names));
     warnings
 }

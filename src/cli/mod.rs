@@ -1,9 +1,10 @@
-//! The command line (contract §2): one file a verb.
+//! The command line (contract §2): one file a verb, and what they share.
+#![expect(clippy::disallowed_macros, reason = "help, reports and errors are written by hand here")]
 
 pub mod allow_lists;
-pub mod ask;
 pub mod check;
 pub mod demo;
+pub mod probe;
 pub mod run;
 pub mod serve;
 
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::{Config, Overrides, Upstream};
+use crate::config::{Config, ConfigError, Overrides, Upstream};
 use crate::logging::{self, Stderr};
 use crate::upstream::{Launch, REAPER_ROLE, RemoteServer, Server, run_reaper};
 
@@ -32,7 +33,7 @@ const INTERNAL: u8 = 70;
 #[command(override_usage = "unhurry [OPTIONS] (URL | -- COMMAND [ARGS]...)
        unhurry serve [OPTIONS] (URL | -- COMMAND [ARGS]...)
        unhurry check [OPTIONS] (URL | -- COMMAND [ARGS]...)
-       unhurry demo")]
+       unhurry demo [--verbose]")]
 struct Cli {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -54,8 +55,12 @@ enum Verb {
     /// Checks the configuration, asks the server, and prints each tool with its policy
     #[command(override_usage = "unhurry check [OPTIONS] (URL | -- COMMAND [ARGS]...)")]
     Check(Target),
-    /// Shows a slow server through the proxy, as a client sees it
-    Demo,
+    /// Shows a slow server without and with the proxy, as a client sees it
+    Demo {
+        /// Prints every message whole, as a line of JSON
+        #[arg(long)]
+        verbose: bool,
+    },
     /// The server of the demonstration
     #[command(name = demo::SERVER, hide = true)]
     DemoServer,
@@ -98,7 +103,7 @@ struct Target {
 
 /// The whole program. Only protocol lines, help and reports go to stdout.
 pub fn main() -> ExitCode {
-    // The reaper is looked for before anything else: it must be there at once, and small.
+    // In its other role, the reaper, the program has to be there at once and to stay small.
     if std::env::args_os().nth(1).is_some_and(|role| role == REAPER_ROLE) {
         run_reaper();
         return ExitCode::SUCCESS;
@@ -109,6 +114,7 @@ pub fn main() -> ExitCode {
 
 /// A bug of ours ends the process with a code of its own (§2). To go on without the task that it
 /// hit would leave a client waiting for ever; the reaper ends the server.
+#[expect(clippy::disallowed_methods, reason = "after a panic in a task nobody returns to `main`")]
 fn end_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -128,12 +134,12 @@ fn verb() -> ExitCode {
     match cli.verb {
         None => with_config(cli.run, None, run::run),
         Some(Verb::Serve { listen, target }) => with_config(target, listen, serve::serve),
-        // All that it has to say is its report.
+        // Its report says all there is to say: only errors are logged.
         Some(Verb::Check(target)) => {
             let target = Target { log_level: tracing::Level::ERROR, ..target };
             with_config(target, None, check::check)
         }
-        Some(Verb::Demo) => demo::demo(),
+        Some(Verb::Demo { verbose }) => block_on(demo::demo(verbose, environment())),
         Some(Verb::DemoServer) => demo::server(),
     }
 }
@@ -141,7 +147,7 @@ fn verb() -> ExitCode {
 /// What a verb gets to work with.
 pub struct Context {
     pub config: Config,
-    /// our own environment, for the server
+    /// Our own environment, for the server.
     pub environment: Vec<(OsString, OsString)>,
     pub stderr: Stderr,
 }
@@ -159,14 +165,27 @@ impl Context {
     }
 }
 
-/// Loads the configuration, starts logging, and runs a verb on a runtime of one thread: over
-/// stdio all there is to do is to wait, and a second thread would only cost wake-ups.
+/// Why a verb can't begin: bad usage, or a bad configuration.
+#[derive(Debug, thiserror::Error)]
+enum UsageError {
+    /// A word that is no URL, where the server's URL stands. A query, which may be a secret, is not
+    /// repeated.
+    #[error(
+        "what is {0:?}? The server's command stands behind `--`: unhurry -- {0} …; its URL begins \
+         with http:// or https://"
+    )]
+    StrayWord(String),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Loads the configuration, starts logging, and runs a verb.
 fn with_config<F: Future<Output = u8>>(
     target: Target,
     listen: Option<String>,
     verb: impl FnOnce(Context) -> F,
 ) -> ExitCode {
-    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let environment = environment();
     let config = match load(&target, listen, &environment) {
         Ok(config) => config,
         Err(problem) => {
@@ -176,6 +195,14 @@ fn with_config<F: Future<Output = u8>>(
     };
     let stderr = Stderr::start();
     logging::init(&stderr, target.log_level, target.log_format);
+    let code = block_on(verb(Context { config, environment, stderr: stderr.clone() }));
+    stderr.flush();
+    code
+}
+
+/// Runs a verb on a runtime of one thread: over stdio all there is to do is to wait, and a second
+/// thread would only cost wake-ups.
+fn block_on(verb: impl Future<Output = u8>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -183,20 +210,26 @@ fn with_config<F: Future<Output = u8>>(
             return ExitCode::from(INTERNAL);
         }
     };
-    let code = runtime.block_on(verb(Context { config, environment, stderr: stderr.clone() }));
+    let code = runtime.block_on(verb);
     // A thread may still sit in a read of stdin; nobody waits for it.
     runtime.shutdown_background();
-    stderr.flush();
     ExitCode::from(code)
+}
+
+/// The environment of this process. Whoever needs it gets it from here.
+#[expect(clippy::disallowed_methods, reason = "the one place where it is read")]
+fn environment() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
 }
 
 fn load(
     target: &Target,
     listen: Option<String>,
     environment: &[(OsString, OsString)],
-) -> Result<Config, String> {
+) -> Result<Config, UsageError> {
     if let Some(stray) = target.url.as_ref().filter(|url| !url.contains("://")) {
-        return Err(explain(stray));
+        let word = stray.split('?').next().unwrap_or_default();
+        return Err(UsageError::StrayWord(word.to_owned()));
     }
     let text = |(name, value): &(OsString, OsString)| {
         Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
@@ -213,14 +246,5 @@ fn load(
         url: target.url.clone(),
         command: target.command.clone(),
     };
-    Config::load(&overrides, &environment).map_err(|error| error.to_string())
-}
-
-/// What to do about a word that is no URL. A query, which may be a secret, is not repeated.
-fn explain(stray: &str) -> String {
-    let word = stray.split('?').next().unwrap_or_default();
-    format!(
-        "what is {word:?}? The server's command stands behind `--`: unhurry -- {word} …; \
-         its URL begins with http:// or https://"
-    )
+    Ok(Config::load(&overrides, &environment)?)
 }

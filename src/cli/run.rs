@@ -26,11 +26,11 @@ const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// Why the relay ends.
 enum Cause {
-    /// the client closed our stdin
+    /// The client closed our stdin.
     EndOfInput,
-    /// the client's end of our stdout is closed, or a signal came
+    /// The client's end of our stdout is closed, or a signal came.
     AtOnce,
-    /// the server can't be started
+    /// The server can't be started.
     NoServer(Arc<str>),
 }
 
@@ -51,12 +51,12 @@ pub async fn run(context: Context) -> u8 {
     }
 
     let mut tasks = JoinSet::new();
-    let keeper = session.clone();
-    tasks.spawn(async move { keeper.keep_time().await });
+    let timed = session.clone();
+    tasks.spawn(async move { timed.keep_time().await });
     tasks.spawn(async move { registry.sweep().await });
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
-    // A task of its own: here, each message would wake all that is waited for below.
+    // A task of its own: within the `select!` below, each message would wake all that waits there.
     let mut reader = tokio::spawn(read_client(session.clone(), channel, config.max_message));
 
     let mut signal = pin!(shutdown_signal());
@@ -101,7 +101,7 @@ async fn read_client(session: Arc<Session>, to: Reply, max_message: usize) {
         .await;
 }
 
-/// Waits for a signal to end; from the call on none is missed.
+/// Waits for a signal to end. Signals count from this call on, before the future is polled.
 #[cfg(unix)]
 pub(super) fn shutdown_signal() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};

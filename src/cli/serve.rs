@@ -23,7 +23,7 @@ use super::{Context, USAGE};
 const FLUSH: Duration = Duration::from_secs(1);
 /// Connections that may wait to be taken: clients come in bursts.
 const BACKLOG: u32 = 4096;
-/// So many descriptors are asked for: each client is one, and each of its calls may be another.
+/// File descriptors that are asked for: each client takes one, and each of its calls may take another.
 #[cfg(unix)]
 const DESCRIPTORS: u64 = 65_536;
 
@@ -49,23 +49,23 @@ pub async fn serve(context: Context) -> u8 {
     let principals = Principals::new(&config.server);
     let sidecar = Sidecar::new(config.clone(), sessions.clone(), principals, server);
 
-    // Whoever reads that we listen may end us.
-    let ended_by_signal = shutdown_signal();
+    // From here on no signal is missed: whoever reads the next line may send one at once.
+    let first_signal = shutdown_signal();
     info!("listening on http://{address}{PATH}");
     warn_if_open(&config, address);
     let mut tasks = JoinSet::new();
-    let sweeper = sessions.clone();
-    tasks.spawn(async move { sweeper.sweep().await });
+    let swept = sessions.clone();
+    tasks.spawn(async move { swept.sweep().await });
     tasks.spawn(async move { registry.sweep().await });
     let (ending, ended) = watch::channel(false);
     let mut connections = tokio::spawn(listen(listener, Arc::new(sidecar), ended));
 
-    ended_by_signal.await;
-    // A second signal ends the wait.
-    let hurried_by_signal = shutdown_signal();
+    first_signal.await;
+    // A second one ends the wait for what runs.
+    let second_signal = shutdown_signal();
     info!("ending: what runs has {:?} (server.drain_timeout)", config.server.drain_timeout);
     let _ = ending.send(true);
-    sessions.drain(config.server.drain_timeout, hurried_by_signal).await;
+    sessions.drain(config.server.drain_timeout, second_signal).await;
     if timeout(FLUSH, &mut connections).await.is_err() {
         connections.abort();
     }
@@ -82,7 +82,7 @@ fn bind(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
     Ok((listener, address))
 }
 
-/// Whoever reaches the address may call every tool.
+/// Warns where whoever reaches the address may call every tool.
 fn warn_if_open(config: &Config, address: SocketAddr) {
     if !address.ip().is_loopback() && config.server.token.is_none() {
         warn!(

@@ -16,7 +16,7 @@ pub enum ConfigError {
     Syntax { place: Place, problem: String },
     /// A key is unknown, or its value is refused.
     #[error("{place}: {}: {problem}", dotted(path))]
-    Key { place: Place, path: Path, problem: String },
+    Key { place: Place, path: KeyPath, problem: String },
     /// Neither the command line nor the config names a server.
     #[error(
         "no server to run: give its URL, or its command after `--`, as in \
@@ -48,12 +48,12 @@ impl fmt::Display for Place {
 }
 
 /// The names from the root of the configuration down to a key; an index within a list is a name too.
-pub type Path = Vec<String>;
+pub type KeyPath = Vec<String>;
 
 /// A refused key, before its place is looked up.
 #[derive(Debug)]
 pub(super) struct Problem {
-    pub path: Path,
+    pub path: KeyPath,
     pub text: String,
 }
 

@@ -7,21 +7,12 @@ use std::time::Duration;
 
 use super::clients;
 use super::error::Problem;
-use super::raw;
+use super::raw::{ClientSection, ToolSection};
 use super::sections::Sections;
-use super::value::Expected;
+use super::value::{Budget, Duplicates, ExpectedDuration, OnClientCancel};
 
 /// The budget where nothing else is known: below the 30 s of the strictest common clients.
 const DEFAULT_BUDGET: Budget = Budget::After(Duration::from_secs(25));
-
-/// How long a caller waits before it gets a handle (contract §4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Budget {
-    /// A handle after this time; 0 is "at once".
-    After(Duration),
-    /// Always the answer itself.
-    Never,
-}
 
 /// Where a budget comes from. Its text is what `unhurry check` prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,26 +45,6 @@ impl fmt::Display for Source {
             Source::Caller => f.write_str("asked by the caller"),
         }
     }
-}
-
-/// How a client's cancel before the handle is read (contract §6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnClientCancel {
-    /// Tell a user's cancel from a time-out.
-    Auto,
-    /// It is the user's: forward it.
-    Cancel,
-    /// It is a time-out: the job goes on.
-    Detach,
-}
-
-/// What happens to a call that equals a running or just finished one (contract §7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duplicates {
-    /// It waits for that one.
-    Join,
-    /// It runs by itself.
-    Run,
 }
 
 /// What holds for one tool: its section of `[tools]`, each missing key from `[defaults]`, else the
@@ -120,25 +91,25 @@ impl Default for ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// This policy with the keys that `rules` sets; `answer_within` is left to the caller, who
+    /// This policy with the keys that `section` sets; `answer_within` is left to the caller, who
     /// knows whose it is.
-    fn with(mut self, rules: &raw::Rules) -> Self {
-        set(&mut self.expected, rules.expected.map(|Expected(expected)| expected));
-        set(&mut self.max_runtime, rules.max_runtime);
-        set(&mut self.result_ttl, rules.result_ttl);
-        set(&mut self.fetched_ttl, rules.fetched_ttl);
-        set(&mut self.on_client_cancel, rules.on_client_cancel);
-        set(&mut self.duplicates, rules.duplicates);
-        set(&mut self.join_window, rules.join_window);
-        set(&mut self.max_concurrent, rules.max_concurrent);
-        set(&mut self.ask_progress, rules.ask_progress);
+    fn with(mut self, section: &ToolSection) -> Self {
+        set(&mut self.expected, section.expected.map(|ExpectedDuration(expected)| expected));
+        set(&mut self.max_runtime, section.max_runtime);
+        set(&mut self.result_ttl, section.result_ttl);
+        set(&mut self.fetched_ttl, section.fetched_ttl);
+        set(&mut self.on_client_cancel, section.on_client_cancel);
+        set(&mut self.duplicates, section.duplicates);
+        set(&mut self.join_window, section.join_window);
+        set(&mut self.max_concurrent, section.max_concurrent);
+        set(&mut self.ask_progress, section.ask_progress);
         self
     }
 
-    fn with_section(self, pattern: &str, rules: &raw::Rules) -> Self {
+    fn with_section(self, pattern: &str, section: &ToolSection) -> Self {
         let source = Source::Tools(pattern.into());
-        let answer_within = rules.answer_within.map(|budget| (budget, source));
-        Self { answer_within, ..self.with(rules) }
+        let answer_within = section.answer_within.map(|budget| (budget, source));
+        Self { answer_within, ..self.with(section) }
     }
 }
 
@@ -166,21 +137,25 @@ pub struct ClientPolicy {
 pub struct Policies {
     tools: Sections<ToolPolicy>,
     any_tool: ToolPolicy,
-    clients: Sections<raw::Client>,
+    clients: Sections<ClientSection>,
     default_budget: Option<Budget>,
     page_bytes: usize,
 }
 
 impl Policies {
+    /// The policies that these sections make.
+    ///
+    /// # Errors
+    /// The first pattern that is no glob.
     pub(super) fn new(
-        defaults: &raw::Rules,
-        tools: BTreeMap<String, raw::Rules>,
-        clients: BTreeMap<String, raw::Client>,
+        defaults: &ToolSection,
+        tools: BTreeMap<String, ToolSection>,
+        clients: BTreeMap<String, ClientSection>,
         page_bytes: usize,
     ) -> Result<Self, Problem> {
         let any_tool = ToolPolicy::default().with(defaults);
-        let compile = |(pattern, rules): (String, raw::Rules)| {
-            let policy = any_tool.clone().with_section(&pattern, &rules);
+        let compile = |(pattern, section): (String, ToolSection)| {
+            let policy = any_tool.clone().with_section(&pattern, &section);
             (pattern, policy)
         };
         Ok(Self {
@@ -255,15 +230,5 @@ impl Policies {
         let all = std::iter::once(chosen.clone()).chain(limits.into_iter().flatten());
         let (budget, source) = all.min_by_key(|(budget, _)| *budget).unwrap_or(chosen);
         (Budget::After(budget), source)
-    }
-}
-
-impl Budget {
-    /// The time until the handle, if there ever is one.
-    pub fn duration(self) -> Option<Duration> {
-        match self {
-            Budget::After(duration) => Some(duration),
-            Budget::Never => None,
-        }
     }
 }

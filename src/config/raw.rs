@@ -1,5 +1,6 @@
 //! What was typed: every key of the configuration that works (contract §3), each of the right form,
-//! none with a default. `mod.rs` and `policy.rs` turn it into what the program uses.
+//! none with a default. `policy.rs`, `jobs.rs`, `server.rs` and `upstream.rs` turn it into what the
+//! program uses.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,27 +10,27 @@ use std::time::Duration;
 use http::{HeaderName, Uri};
 use serde::Deserialize;
 
-use super::StoreKind;
-use super::policy::{Budget, Duplicates, OnClientCancel};
-use super::server::Token;
-use super::upstream::Transport;
-use super::value::{Expected, Prefix, Size, Text, at_least_one, positive, text};
-use super::web::{Headers, Host, Origin};
+use super::value::{
+    BearerToken, Budget, Duplicates, ExpectedDuration, Headers, Host, OnClientCancel, Origin,
+    PageBytes, Size, StoreKind, Text, ToolPrefix, Transport, at_least_one, positive, text,
+};
 
+/// The whole configuration.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub(super) struct Raw {
-    pub upstream: Upstream,
-    pub server: Server,
-    pub defaults: Rules,
-    pub tools: BTreeMap<String, Rules>,
-    pub clients: BTreeMap<String, Client>,
-    pub jobs: Jobs,
+pub(super) struct RawConfig {
+    pub upstream: UpstreamSection,
+    pub server: ServerSection,
+    pub defaults: ToolSection,
+    pub tools: BTreeMap<String, ToolSection>,
+    pub clients: BTreeMap<String, ClientSection>,
+    pub jobs: JobsSection,
 }
 
+/// `[upstream]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub(super) struct Upstream {
+pub(super) struct UpstreamSection {
     pub command: Option<String>,
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
@@ -44,9 +45,10 @@ pub(super) struct Upstream {
     pub start_timeout: Option<Duration>,
 }
 
+/// `[server]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub(super) struct Server {
+pub(super) struct ServerSection {
     #[serde(deserialize_with = "text")]
     pub listen: Option<SocketAddr>,
     pub allowed_origins: Vec<Text<Origin>>,
@@ -54,7 +56,7 @@ pub(super) struct Server {
     #[serde(deserialize_with = "text")]
     pub identity_header: Option<HeaderName>,
     #[serde(deserialize_with = "text")]
-    pub token: Option<Token>,
+    pub token: Option<BearerToken>,
     #[serde(deserialize_with = "at_least_one")]
     pub max_sessions: Option<usize>,
     #[serde(deserialize_with = "positive")]
@@ -68,11 +70,11 @@ pub(super) struct Server {
 /// `[defaults]`, or one section of `[tools]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub(super) struct Rules {
+pub(super) struct ToolSection {
     #[serde(deserialize_with = "text")]
     pub answer_within: Option<Budget>,
     #[serde(deserialize_with = "text")]
-    pub expected: Option<Expected>,
+    pub expected: Option<ExpectedDuration>,
     #[serde(deserialize_with = "positive")]
     pub max_runtime: Option<Duration>,
     #[serde(deserialize_with = "text")]
@@ -92,23 +94,21 @@ pub(super) struct Rules {
 /// One section of `[clients]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub(super) struct Client {
+pub(super) struct ClientSection {
     #[serde(deserialize_with = "text")]
     pub answer_within: Option<Budget>,
     #[serde(deserialize_with = "text")]
     pub page_bytes: Option<PageBytes>,
 }
 
-/// Smaller pages could not hold their own `next_action`.
-pub(super) type PageBytes = Size<256>;
-
+/// `[jobs]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
-pub(super) struct Jobs {
+pub(super) struct JobsSection {
     #[serde(deserialize_with = "text")]
     pub store: Option<StoreKind>,
     #[serde(deserialize_with = "text")]
-    pub tool_prefix: Option<Prefix>,
+    pub tool_prefix: Option<ToolPrefix>,
     #[serde(deserialize_with = "text")]
     pub page_bytes: Option<PageBytes>,
     pub max_running: Option<usize>,

@@ -1,19 +1,17 @@
 //! `[server]`: how clients reach `unhurry serve`, and who is let in.
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use http::HeaderName;
 use http::header::AUTHORIZATION;
-use sha2::{Digest, Sha256};
 
-use super::raw;
-use super::value::Text;
+use super::raw::ServerSection;
+use super::value::{BearerToken, Text};
 
 /// `[server]`, but for `max_message`, which holds for every client.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerConfig {
     /// Where clients connect.
     pub listen: SocketAddr,
     /// The `Origin` values that are let in, besides requests without one; in lower case. `*` lets
@@ -22,10 +20,10 @@ pub struct Server {
     /// The hosts of `Host` values that are let in, in lower case; one without a port stands for
     /// every port, `*` for every host.
     pub allowed_hosts: Vec<String>,
-    /// The header that says who a caller is. Whoever wants to know asks [`Server::identity`].
+    /// The header that says who a caller is. Whoever wants to know asks [`ServerConfig::identity`].
     pub identity_header: HeaderName,
     /// What clients must send as their bearer token.
-    pub token: Option<Token>,
+    pub token: Option<BearerToken>,
     /// Sessions at a time; at least 1.
     pub max_sessions: usize,
     /// A session that is idle for so long ends; more than 0.
@@ -34,38 +32,12 @@ pub struct Server {
     pub drain_timeout: Duration,
 }
 
-impl Server {
+impl ServerConfig {
     /// The header that says who a caller is (contract §10). There is none where all callers send
     /// the same one, which is `server.token`.
     pub fn identity(&self) -> Option<&HeaderName> {
         let shared = self.token.is_some() && self.identity_header == AUTHORIZATION;
         (!shared).then_some(&self.identity_header)
-    }
-}
-
-/// A secret that callers must know. Only its digest is kept, so it cannot be shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Token([u8; 32]);
-
-impl Token {
-    pub(super) fn new(token: &str) -> Self {
-        Self(digest(token.as_bytes()))
-    }
-
-    /// Whether `given` is this token. How long that takes says nothing of where they differ, since
-    /// digests are compared.
-    pub fn is(&self, given: &[u8]) -> bool {
-        self.0 == digest(given)
-    }
-}
-
-fn digest(text: &[u8]) -> [u8; 32] {
-    Sha256::digest(text).into()
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token")
     }
 }
 
@@ -76,8 +48,8 @@ const MAX_SESSIONS: usize = 1000;
 const SESSION_IDLE: Duration = Duration::from_mins(30);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl From<raw::Server> for Server {
-    fn from(raw: raw::Server) -> Self {
+impl From<ServerSection> for ServerConfig {
+    fn from(raw: ServerSection) -> Self {
         let hosts = raw.allowed_hosts.map(|hosts| hosts.into_iter().map(|Text(host)| host.0));
         Self {
             listen: raw.listen.unwrap_or(LISTEN),

@@ -1,4 +1,4 @@
-//! `[upstream]`: the server, either a command or a URL, and which layer has the last word on that.
+//! `[upstream]`: the server, either a command or a URL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,22 +7,21 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, Uri};
 
 use super::error::{ConfigError, Problem};
-use super::layers::Layer;
-use super::raw;
-use super::value::Text;
+use super::raw::UpstreamSection;
+use super::value::{Text, Transport};
 
 /// The server.
 #[derive(Clone, Debug)]
 pub enum Upstream {
     /// A child process that speaks over stdio.
-    Command(Command),
+    Command(CommandConfig),
     /// A server that is reached over HTTP.
-    Remote(Remote),
+    Remote(RemoteConfig),
 }
 
 /// How a child is started.
 #[derive(Clone)]
-pub struct Command {
+pub struct CommandConfig {
     /// The program, looked up on the `PATH` where it has no slash.
     pub program: String,
     /// Its arguments.
@@ -34,17 +33,17 @@ pub struct Command {
 }
 
 /// Arguments and variables hold secrets, so only the program is shown.
-impl fmt::Debug for Command {
+impl fmt::Debug for CommandConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Command").field("program", &self.program).finish_non_exhaustive()
+        f.debug_struct("CommandConfig").field("program", &self.program).finish_non_exhaustive()
     }
 }
 
 /// How a server over HTTP is reached.
 #[derive(Clone)]
-pub struct Remote {
+pub struct RemoteConfig {
     /// Absolute, `http` or `https`, with a host, without credentials and fragment. Its query may be
-    /// a secret: what is shown to anybody is [`Remote::address`].
+    /// a secret: what is shown to anybody is [`RemoteConfig::address`].
     pub url: Uri,
     /// Which of MCP's transports it speaks.
     pub transport: Transport,
@@ -54,7 +53,7 @@ pub struct Remote {
     pub forward_headers: Vec<HeaderName>,
 }
 
-impl Remote {
+impl RemoteConfig {
     /// The URL without its query, for messages and logs.
     pub fn address(&self) -> String {
         let scheme = self.url.scheme_str().unwrap_or_default();
@@ -64,9 +63,9 @@ impl Remote {
 }
 
 /// Header values and queries hold secrets, so they are not shown.
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote")
+        f.debug_struct("RemoteConfig")
             .field("address", &self.address())
             .field("transport", &self.transport)
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
@@ -75,24 +74,12 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// How MCP is spoken over HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Transport {
-    /// Found out from the server's answers.
-    #[default]
-    Auto,
-    /// 2025-03-26 and later.
-    StreamableHttp,
-    /// HTTP+SSE, 2024-11-05.
-    Sse,
-}
-
-impl TryFrom<raw::Upstream> for Upstream {
+impl TryFrom<UpstreamSection> for Upstream {
     type Error = ConfigError;
 
-    fn try_from(raw: raw::Upstream) -> Result<Self, ConfigError> {
+    fn try_from(raw: UpstreamSection) -> Result<Self, ConfigError> {
         if let Some(url) = raw.url {
-            return Ok(Upstream::Remote(Remote {
+            return Ok(Upstream::Remote(RemoteConfig {
                 url,
                 transport: raw.transport.unwrap_or_default(),
                 headers: raw.headers.0,
@@ -100,7 +87,7 @@ impl TryFrom<raw::Upstream> for Upstream {
             }));
         }
         let program = raw.command.filter(|program| !program.is_empty());
-        Ok(Upstream::Command(Command {
+        Ok(Upstream::Command(CommandConfig {
             program: program.ok_or(ConfigError::NoServer)?,
             args: raw.args,
             env: raw.env.into_iter().collect(),
@@ -119,49 +106,11 @@ fn once_each(names: Vec<Text<HeaderName>>) -> Vec<HeaderName> {
     once
 }
 
-/// The keys that mean something for one kind of server only, the one that names it first.
-const OF_COMMAND: &[&str] = &["command", "args", "env", "cwd"];
-const OF_URL: &[&str] = &["url", "transport", "headers", "forward_headers"];
-
-/// Lets the strongest layer that names the server decide which kind it is: what weaker ones say of
-/// the other kind is taken out, and so is what they say of another URL than the one that holds,
-/// since credentials are for one server.
+/// Refuses to forward what has to have another value, or must not leave (contract §10).
 ///
 /// # Errors
-/// A layer that names both kinds of server, or says something of the kind that it is not.
-pub(super) fn settle(layers: &mut [Layer]) -> Result<(), Problem> {
-    let both = |layer: &Layer| has(layer, "command") && has(layer, "url");
-    if layers.iter().any(both) {
-        return Err(problem("url", "a server is either a `command` or a `url`; take one out"));
-    }
-    let named = |layer: &Layer| has(layer, "command") || has(layer, "url");
-    let Some(strongest) = layers.iter().rposition(named) else { return Ok(()) };
-    let (others, text) = if has(&layers[strongest], "url") {
-        (OF_COMMAND, "only for a `command`, and the server has a `url`; take it out")
-    } else {
-        (OF_URL, "only for a `url`, and the server is a `command`; take it out")
-    };
-    let (weaker, rest) = layers.split_at_mut(strongest);
-    for layer in weaker {
-        let replaced = if has(layer, "url") { OF_URL } else { &[] };
-        others.iter().chain(replaced).for_each(|key| layer.remove("upstream", key));
-    }
-    let stray = others.iter().find(|key| rest.iter().any(|layer| has(layer, key)));
-    stray.map_or(Ok(()), |key| Err(problem(key, text)))
-}
-
-/// Whether a layer sets this key of `[upstream]`. An empty text sets nothing: that is how a variable
-/// is taken back where it can't be unset.
-fn has(layer: &Layer, key: &str) -> bool {
-    layer.value("upstream", key).is_some_and(|value| value.as_str() != Some(""))
-}
-
-fn problem(key: &str, text: &str) -> Problem {
-    Problem { path: vec!["upstream".into(), key.into()], text: text.into() }
-}
-
-/// Refuses to forward what has to have another value, or must not leave (contract §10).
-pub(super) fn check_forwarding(upstream: &raw::Upstream, has_token: bool) -> Result<(), Problem> {
+/// The first name in `forward_headers` that is one of these.
+pub(super) fn check_forwarding(upstream: &UpstreamSection, has_token: bool) -> Result<(), Problem> {
     for (index, Text(name)) in upstream.forward_headers.iter().enumerate() {
         let text = if has_token && name == AUTHORIZATION {
             "`authorization` carries `server.token`, which is for unhurry alone; give the server \

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderName};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::config::Server;
+use crate::config::ServerConfig;
 
 /// A caller's identity: a keyed digest, so that a token is found nowhere in memory or logs.
 pub type Principal = Option<std::sync::Arc<str>>;
@@ -17,7 +17,7 @@ pub struct Principals {
 
 impl Principals {
     /// By the header that the configuration names.
-    pub fn new(server: &Server) -> Self {
+    pub fn new(server: &ServerConfig) -> Self {
         // Random, since digests are compared within this process alone.
         let halves = [Uuid::new_v4(), Uuid::new_v4()];
         let mut key = [0; 32];

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use unhurry::config::{
-    Budget, Command, Config, ConfigError, Duplicates, OnClientCancel, Overrides, Source,
+    Budget, CommandConfig, Config, ConfigError, Duplicates, OnClientCancel, Overrides, Source,
     ToolPolicy, Upstream,
 };
 
@@ -32,7 +32,7 @@ fn command() -> Overrides {
 }
 
 /// The command that is run.
-fn child(config: &Config) -> &Command {
+fn child(config: &Config) -> &CommandConfig {
     match &config.upstream {
         Upstream::Command(command) => command,
         Upstream::Remote(remote) => panic!("{remote:?}"),
@@ -225,7 +225,7 @@ fn s2_a_command_on_the_command_line_replaces_command_and_args() {
     assert_eq!((child(&config).program.as_str(), child(&config).args.len()), ("a", 1));
     let config = Config::load(&Overrides { command: vec!["x".into()], ..file.clone() }, &[]);
     let config = config.unwrap();
-    let Command { program, args, env, .. } = child(&config);
+    let CommandConfig { program, args, env, .. } = child(&config);
     assert_eq!((program.as_str(), args.len(), env.len()), ("x", 0, 1));
     let verbatim = vec!["sh".into(), "-c".into(), "echo ${HOME".into()];
     let config = Config::load(&Overrides { command: verbatim.clone(), ..file }, &[]).unwrap();

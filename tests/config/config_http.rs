@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use unhurry::config::{Config, Overrides, Remote, Transport, Upstream};
+use unhurry::config::{Config, Overrides, RemoteConfig, Transport, Upstream};
 
 use super::written;
 
@@ -16,7 +16,7 @@ fn url(url: &str) -> Overrides {
     Overrides { url: Some(url.into()), ..Overrides::default() }
 }
 
-fn remote(config: Result<Config, String>) -> Remote {
+fn remote(config: Result<Config, String>) -> RemoteConfig {
     match config.unwrap().upstream {
         Upstream::Remote(remote) => remote,
         Upstream::Command(command) => panic!("{command:?}"),
@@ -24,7 +24,7 @@ fn remote(config: Result<Config, String>) -> Remote {
 }
 
 /// Names and values, in the order of the names.
-fn headers(remote: &Remote) -> Vec<(&str, &str)> {
+fn headers(remote: &RemoteConfig) -> Vec<(&str, &str)> {
     let mut headers: Vec<_> = remote
         .headers
         .iter()

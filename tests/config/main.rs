@@ -9,6 +9,7 @@ mod config;
 mod config_budget;
 mod config_example;
 mod config_http;
+mod demo;
 mod deploy;
 
 use std::fs;

@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
 
-use crate::config::{Server, Token};
+use crate::config::{BearerToken, ServerConfig};
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum Refusal {
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub fn check_names(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
+pub fn check_names(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Refusal> {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !is_allowed_host(server, host) {
         return Err(Refusal::Host);
@@ -42,14 +42,14 @@ pub fn check_names(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> 
 ///
 /// # Errors
 /// [`Refusal::Token`] where it does not.
-pub fn check_token(server: &Server, headers: &HeaderMap) -> Result<(), Refusal> {
+pub fn check_token(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Refusal> {
     match &server.token {
         Some(token) if !bears(headers, token) => Err(Refusal::Token),
         _ => Ok(()),
     }
 }
 
-fn is_allowed_host(server: &Server, host: &str) -> bool {
+fn is_allowed_host(server: &ServerConfig, host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let same = |allowed: &String| {
         allowed == "*"
@@ -61,7 +61,7 @@ fn is_allowed_host(server: &Server, host: &str) -> bool {
 
 /// An Origin that is the request's own Host is let in, as that Host was. Where `*` lets in every
 /// Host, that proves nothing.
-fn is_allowed_origin(server: &Server, origin: &HeaderValue, host: &str) -> bool {
+fn is_allowed_origin(server: &ServerConfig, origin: &HeaderValue, host: &str) -> bool {
     let Ok(origin) = origin.to_str() else { return false };
     let is_host = |(_, name): (&str, &str)| name.eq_ignore_ascii_case(host);
     let is_ours = !server.allowed_hosts.iter().any(|allowed| allowed == "*")
@@ -70,7 +70,7 @@ fn is_allowed_origin(server: &Server, origin: &HeaderValue, host: &str) -> bool 
     is_ours || server.allowed_origins.iter().any(same)
 }
 
-fn bears(headers: &HeaderMap, token: &Token) -> bool {
+fn bears(headers: &HeaderMap, token: &BearerToken) -> bool {
     let Some(value) = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes) else { return false };
     let Some((scheme, given)) = value.split_at_checked("Bearer ".len()) else { return false };
     scheme.eq_ignore_ascii_case(b"Bearer ") && token.is(given.trim_ascii())

@@ -73,7 +73,7 @@ pub trait Store: Send + Sync {
 }
 
 /// Opens the store that is configured.
-pub fn open(jobs: &config::Jobs) -> Arc<dyn Store> {
+pub fn open(jobs: &config::JobsConfig) -> Arc<dyn Store> {
     let limits = Limits { max_running: jobs.max_running, max_stored: jobs.max_stored };
     match jobs.store {
         StoreKind::Memory => Arc::new(memory::MemoryStore::new(limits)),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-use crate::config::Command;
+use crate::config::CommandConfig;
 use crate::logging::Stderr;
 use crate::rpc::outbox::Outbox;
 use crate::upstream::life::{Life, LifeEnd, LifeTerms};
@@ -17,7 +17,7 @@ use super::reaper::Reaper;
 
 /// What it takes to start a process.
 pub struct Launch {
-    command: Command,
+    command: CommandConfig,
     environment: Environment,
     /// where its stderr goes
     stderr: Stderr,
@@ -30,7 +30,7 @@ pub struct Launch {
 impl Launch {
     /// Nothing is started yet. `environment`: what the process inherits; `stderr`: where its own
     /// goes.
-    pub fn new(command: Command, environment: Environment, stderr: Stderr) -> Arc<Self> {
+    pub fn new(command: CommandConfig, environment: Environment, stderr: Stderr) -> Arc<Self> {
         Arc::new(Launch {
             command,
             environment,

@@ -46,7 +46,7 @@ pub struct SpawnError {
 ///
 /// # Errors
 /// The one that a start would end with.
-pub fn find(command: &config::Command, inherited: &Environment) -> Result<(), SpawnError> {
+pub fn find(command: &config::CommandConfig, inherited: &Environment) -> Result<(), SpawnError> {
     let path = path_of(command, inherited);
     let directory = command.cwd.clone().or_else(|| std::env::current_dir().ok());
     let found = which::which_in(&command.program, Some(&path), directory.unwrap_or_default());
@@ -64,7 +64,7 @@ impl Process {
     /// # Errors
     /// The system can't start it.
     pub fn spawn(
-        command: &config::Command,
+        command: &config::CommandConfig,
         inherited: &Environment,
     ) -> Result<(Process, Pipes), SpawnError> {
         let own = inherited.iter().filter(|(name, _)| !is_ours(name));
@@ -127,7 +127,7 @@ fn is_ours(name: &OsString) -> bool {
     name.to_string_lossy().starts_with("UNHURRY_")
 }
 
-fn path_of(command: &config::Command, inherited: &Environment) -> String {
+fn path_of(command: &config::CommandConfig, inherited: &Environment) -> String {
     let configured = command.env.iter().rev().find(|(name, _)| name == "PATH");
     let inherited = || inherited.iter().find(|(name, _)| name == "PATH");
     match configured {

@@ -106,6 +106,10 @@ mod unix {
     }
 
     /// Signals the groups, then waits until they are gone or the grace is over.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the reaper is a process of its own, without a runtime"
+    )]
     fn end(groups: &mut BTreeSet<i32>, signal: Option<Signal>) {
         for group in groups.iter() {
             let _ = killpg(Pid::from_raw(*group), signal);

@@ -81,7 +81,7 @@ pub enum DocumentError {
 
 impl RemoteServer {
     /// Nothing is connected yet.
-    pub fn new(config: &config::Remote) -> Arc<Self> {
+    pub fn new(config: &config::RemoteConfig) -> Arc<Self> {
         let (connector, forward_proxy) = Connector::new(&config.url);
         let mut base = HeaderMap::new();
         base.extend(host_of(&config.url).map(|host| (HOST, host)));

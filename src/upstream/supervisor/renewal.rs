@@ -65,7 +65,7 @@ mod tests {
     use tokio::sync::Notify;
     use tokio::time::Instant;
 
-    use crate::config::{Remote, Transport};
+    use crate::config::{RemoteConfig, Transport};
     use crate::rpc::id::Id;
     use crate::rpc::outbox::Room;
     use crate::rpc::parsed_line::ParsedLine;
@@ -131,7 +131,7 @@ mod tests {
     fn up() -> (Arc<Supervisor>, Arc<Notes>, Arc<Notify>) {
         let notes = Arc::new(Notes::default());
         let observer: Arc<dyn ServerObserver> = notes.clone();
-        let remote = RemoteServer::new(&Remote {
+        let remote = RemoteServer::new(&RemoteConfig {
             url: "http://127.0.0.1:1/mcp".parse().unwrap(),
             transport: Transport::Auto,
             headers: ::http::HeaderMap::new(),

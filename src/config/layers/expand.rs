@@ -1,11 +1,24 @@
 //! `${VAR}` and `${VAR:-default}` in string values (contract §3).
 
 /// The environment as it was handed in: names and values.
-pub(super) type Environment = [(String, String)];
+pub type Variables = [(String, String)];
+
+/// Why a text can't be expanded. Only the name of a variable stands in it, never a value.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpandError {
+    #[error("`${{` without its `}}`; a plain `${{` is written `$${{`")]
+    Unclosed,
+    #[error(
+        "`${{…}}` takes the name of a variable, or `NAME:-default`; a plain `${{` is written `$${{`"
+    )]
+    NoName,
+    #[error("the environment variable {0} is not set; set it, or write `${{{0}:-default}}`")]
+    Unset(String),
+}
 
 /// The value of a variable; of several with one name the last.
-pub(super) fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&'a str> {
-    environment.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+pub fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
+    variables.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 /// `text` with its variables replaced; `$${` becomes a plain `${`.
@@ -13,8 +26,8 @@ pub(super) fn variable<'a>(environment: &'a Environment, name: &str) -> Option<&
 /// What was put in is not looked at again, so a variable cannot name another one.
 ///
 /// # Errors
-/// A sentence about an unset variable or a malformed `${`. It never holds a variable's value.
-pub(super) fn expand(text: &str, environment: &Environment) -> Result<String, String> {
+/// An unset variable, or a malformed `${`.
+pub fn expand(text: &str, variables: &Variables) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -24,9 +37,9 @@ pub(super) fn expand(text: &str, environment: &Environment) -> Result<String, St
             expanded.push_str("${");
             rest = after;
         } else {
-            let end = after.find('}').ok_or(UNCLOSED)?;
+            let end = after.find('}').ok_or(ExpandError::Unclosed)?;
             expanded.push_str(before);
-            expanded.push_str(reference(&after[..end], environment)?);
+            expanded.push_str(reference(&after[..end], variables)?);
             rest = &after[end + 1..];
         }
     }
@@ -34,25 +47,19 @@ pub(super) fn expand(text: &str, environment: &Environment) -> Result<String, St
     Ok(expanded)
 }
 
-const UNCLOSED: &str = "`${` without its `}`; a plain `${` is written `$${`";
-
 /// What stands for `VAR` or `VAR:-default`. As in a shell, the default also replaces an empty value.
-fn reference<'a>(inner: &'a str, environment: &'a Environment) -> Result<&'a str, String> {
+fn reference<'a>(inner: &'a str, variables: &'a Variables) -> Result<&'a str, ExpandError> {
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inner, None),
     };
     if !is_name(name) {
-        return Err("`${…}` takes the name of a variable, or `NAME:-default`; \
-                    a plain `${` is written `$${`"
-            .into());
+        return Err(ExpandError::NoName);
     }
-    match (variable(environment, name), default) {
+    match (variable(variables, name), default) {
         (None | Some(""), Some(default)) => Ok(default),
         (Some(value), _) => Ok(value),
-        (None, None) => Err(format!(
-            "the environment variable {name} is not set; set it, or write `${{{name}:-default}}`"
-        )),
+        (None, None) => Err(ExpandError::Unset(name.to_owned())),
     }
 }
 

@@ -2,30 +2,35 @@
 
 use std::io::ErrorKind;
 use std::ops::Range;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
 
 use figment::value::{Dict, Value};
 use toml_edit::{ImDocument, Item, TableLike};
 
-use super::error::{ConfigError, Path, Place};
-use super::expand::{Environment, expand, variable};
-use super::layers::Layer;
+use crate::config::error::{ConfigError, KeyPath, Place};
+
+use super::expand::{Variables, expand, variable};
+use super::layer::Layer;
 
 /// The config file, if there is one, and its values.
 ///
 /// It is the one that `--config` or `UNHURRY_CONFIG` names, which must exist, else
 /// `unhurry/config.toml` in the user's config directory, which may be absent; never one in the
 /// working directory, since a cloned repository must not choose what is run (contract §2).
-pub(super) fn load(
-    named: Option<&FilePath>,
-    environment: &Environment,
+///
+/// # Errors
+/// A file that can't be read, is no TOML, or has a `${VAR}` that can't be expanded.
+#[expect(clippy::disallowed_methods, reason = "before the relay starts")]
+pub fn load(
+    named: Option<&Path>,
+    variables: &Variables,
 ) -> Result<Option<(PathBuf, Layer)>, ConfigError> {
-    let variable = variable(environment, "UNHURRY_CONFIG").filter(|file| !file.is_empty());
-    let named = named.or(variable.map(FilePath::new)).map(FilePath::to_path_buf);
+    let variable = variable(variables, "UNHURRY_CONFIG").filter(|file| !file.is_empty());
+    let named = named.or(variable.map(Path::new)).map(Path::to_path_buf);
     let must_exist = named.is_some();
-    let Some(file) = named.or_else(|| default_file(environment)) else { return Ok(None) };
+    let Some(file) = named.or_else(|| default_file(variables)) else { return Ok(None) };
     match std::fs::read_to_string(&file) {
-        Ok(text) => read(&file, &text, environment).map(|layer| Some((file, layer))),
+        Ok(text) => read(&file, &text, variables).map(|layer| Some((file, layer))),
         Err(cause) if !must_exist && is_absent(cause.kind()) => Ok(None),
         Err(cause) => Err(ConfigError::Unreadable { file, cause }),
     }
@@ -36,8 +41,8 @@ fn is_absent(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-fn default_file(environment: &Environment) -> Option<PathBuf> {
-    let directory = |name| variable(environment, name).map(PathBuf::from);
+fn default_file(variables: &Variables) -> Option<PathBuf> {
+    let directory = |name| variable(variables, name).map(PathBuf::from);
     // Relative paths have no meaning here (XDG), and would lead into the working directory.
     let absolute = |path: &PathBuf| path.is_absolute();
     let own = if cfg!(windows) { directory("APPDATA") } else { None };
@@ -48,27 +53,27 @@ fn default_file(environment: &Environment) -> Option<PathBuf> {
         .map(|config| config.join("unhurry").join("config.toml"))
 }
 
-fn read(file: &FilePath, text: &str, environment: &Environment) -> Result<Layer, ConfigError> {
+fn read(file: &Path, text: &str, variables: &Variables) -> Result<Layer, ConfigError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader { file, text, environment, layer: Layer::default() };
+    let mut reader = Reader { file, text, variables, layer: Layer::default() };
     let document = ImDocument::parse(text).map_err(|error| ConfigError::Syntax {
         place: reader.place(error.span()),
         problem: error.message().trim().replace('\n', ", "),
     })?;
-    reader.layer.values = reader.table(document.as_table(), &Path::new())?;
+    reader.layer.values = reader.table(document.as_table(), &KeyPath::new())?;
     Ok(reader.layer)
 }
 
 /// Turns TOML items into values, expands their strings, and notes their places.
 struct Reader<'a> {
-    file: &'a FilePath,
+    file: &'a Path,
     text: &'a str,
-    environment: &'a Environment,
+    variables: &'a Variables,
     layer: Layer,
 }
 
 impl Reader<'_> {
-    fn table(&mut self, table: &dyn TableLike, path: &Path) -> Result<Dict, ConfigError> {
+    fn table(&mut self, table: &dyn TableLike, path: &KeyPath) -> Result<Dict, ConfigError> {
         let mut values = Dict::new();
         for (name, item) in table.iter() {
             let span = table.key(name).and_then(|key| key.span()).or_else(|| item.span());
@@ -78,7 +83,7 @@ impl Reader<'_> {
         Ok(values)
     }
 
-    fn item(&mut self, item: &Item, path: &Path) -> Result<Value, ConfigError> {
+    fn item(&mut self, item: &Item, path: &KeyPath) -> Result<Value, ConfigError> {
         match item {
             Item::Value(value) => self.value(value, path),
             Item::Table(table) => Ok(self.table(table, path)?.into()),
@@ -91,7 +96,7 @@ impl Reader<'_> {
         }
     }
 
-    fn value(&mut self, value: &toml_edit::Value, path: &Path) -> Result<Value, ConfigError> {
+    fn value(&mut self, value: &toml_edit::Value, path: &KeyPath) -> Result<Value, ConfigError> {
         Ok(match value {
             toml_edit::Value::String(text) => self.expand(text.value(), path)?.into(),
             toml_edit::Value::Integer(number) => (*number.value()).into(),
@@ -104,7 +109,7 @@ impl Reader<'_> {
         })
     }
 
-    fn list(&mut self, list: &toml_edit::Array, path: &Path) -> Result<Vec<Value>, ConfigError> {
+    fn list(&mut self, list: &toml_edit::Array, path: &KeyPath) -> Result<Vec<Value>, ConfigError> {
         let mut values = Vec::new();
         for (index, value) in list.iter().enumerate() {
             let path = self.note(path, &index.to_string(), value.span());
@@ -113,16 +118,16 @@ impl Reader<'_> {
         Ok(values)
     }
 
-    fn expand(&self, text: &str, path: &Path) -> Result<String, ConfigError> {
-        expand(text, self.environment).map_err(|problem| ConfigError::Key {
+    fn expand(&self, text: &str, path: &KeyPath) -> Result<String, ConfigError> {
+        expand(text, self.variables).map_err(|problem| ConfigError::Key {
             place: self.layer.places[path].clone(),
             path: path.clone(),
-            problem,
+            problem: problem.to_string(),
         })
     }
 
     /// The path of what is called `name` in `path`, after its place was noted.
-    fn note(&mut self, path: &Path, name: &str, span: Option<Range<usize>>) -> Path {
+    fn note(&mut self, path: &KeyPath, name: &str, span: Option<Range<usize>>) -> KeyPath {
         let path = [path.as_slice(), &[name.into()]].concat();
         let place = self.place(span);
         self.layer.places.insert(path.clone(), place);

@@ -3,7 +3,7 @@
 
 use figment::Figment;
 
-use super::error::{Path, Problem};
+use crate::config::error::{KeyPath, Problem};
 
 const STATUS: &str = "metrics and the status page come with a later release";
 const STORES: &str = "stores that outlive the process come with a later release";
@@ -21,10 +21,7 @@ const UNAVAILABLE: &[(&str, &str)] = &[
 ];
 
 /// The first of `keys` that is refused.
-pub(super) fn first<'a>(
-    keys: impl IntoIterator<Item = &'a Path>,
-    merged: &Figment,
-) -> Option<Problem> {
+pub fn first<'a>(keys: impl IntoIterator<Item = &'a KeyPath>, merged: &Figment) -> Option<Problem> {
     keys.into_iter().find_map(|path| {
         let (_, reason) = UNAVAILABLE.iter().find(|(entry, _)| applies(entry, path, merged))?;
         let text = format!("not available in this version: {reason}");
@@ -32,7 +29,7 @@ pub(super) fn first<'a>(
     })
 }
 
-fn applies(entry: &str, path: &Path, merged: &Figment) -> bool {
+fn applies(entry: &str, path: &KeyPath, merged: &Figment) -> bool {
     match entry.split_once(" = ") {
         None => begins(path, entry),
         Some((key, value)) => {
@@ -42,7 +39,7 @@ fn applies(entry: &str, path: &Path, merged: &Figment) -> bool {
 }
 
 /// Whether `path` is the key, or something within it.
-fn begins(path: &Path, key: &str) -> bool {
+fn begins(path: &KeyPath, key: &str) -> bool {
     let names: Vec<&str> = key.split('.').collect();
     path.len() >= names.len()
         && names.iter().zip(path).all(|(name, part)| *name == "*" || name == part)
