@@ -6,7 +6,7 @@ use support::cli::Run;
 use support::http::{TlsFront, WebProxy};
 use support::{FakeHttp, HttpPeer, Peer, Setup, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 /// A name that no resolver knows: whoever gets to this server got there by a proxy.
 const NAME: &str = "mcp.test.invalid";
@@ -217,10 +217,13 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
 #[tokio::test]
 async fn a_proxy_that_is_not_there_and_one_of_another_kind_are_errors() {
     let at = format!("http://{NAME}/mcp");
-    let dead = WebProxy::that_refuses().await.authority();
-    let cause =
-        refused(Setup::proxied().at(&at).env("HTTP_PROXY", &format!("http://{dead}"))).await;
-    let by = format!("by the proxy {dead}, which the environment names");
+    // The port is taken, so that nobody else gets it, and nobody listens.
+    let absent = TcpSocket::new_v4().expect("a socket");
+    absent.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+    let absent_at = absent.local_addr().expect("it is bound");
+    let setup = Setup::proxied().at(&at).env("HTTP_PROXY", &format!("http://{absent_at}"));
+    let cause = refused(setup).await;
+    let by = format!("by the proxy {absent_at}, which the environment names");
     assert!(cause.contains(&by) && cause.contains("refused"), "{cause}");
     let socks = Setup::proxied().at(&at).env("ALL_PROXY", "socks5://127.0.0.1:1");
     let cause = refused(socks).await;
