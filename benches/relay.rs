@@ -196,7 +196,7 @@ impl Drop for Peer {
 mod server {
     use super::*;
 
-    pub fn serve() -> io::Result<()> {
+    pub(crate) fn serve() -> io::Result<()> {
         let (answers, sleepers) = mpsc::channel::<(Instant, String)>();
         std::thread::spawn(move || wake(sleepers));
         for line in io::stdin().lock().lines() {

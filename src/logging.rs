@@ -94,13 +94,13 @@ impl<'a> MakeWriter<'a> for Stderr {
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     Text,
     Json,
 }
 
 /// Sends tracing to stderr: lines of this crate from `level` on.
-pub fn init(stderr: &Stderr, level: tracing::Level, format: Format) {
+pub(crate) fn init(stderr: &Stderr, level: tracing::Level, format: Format) {
     let filter = Targets::new().with_target("unhurry", level);
     let lines = tracing_subscriber::fmt::layer()
         .with_target(false)

@@ -21,7 +21,7 @@ const FILES: &[(&str, &str, &str)] = &[
 ];
 
 /// One warning for each server behind `unhurry` whose list leaves one of our tools out.
-pub fn warnings(
+pub(crate) fn warnings(
     environment: &[(OsString, OsString)],
     working_directory: &Path,
     names: &Names,

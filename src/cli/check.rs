@@ -15,7 +15,7 @@ use super::{Context, UNAVAILABLE, allow_lists};
 const LONG_NAME: usize = 50;
 
 /// Prints the report. Returns the exit code.
-pub async fn check(context: Context) -> u8 {
+pub(crate) async fn check(context: Context) -> u8 {
     let server = context.server(&Stderr::nowhere());
     let Context { config, environment, .. } = context;
     match &config.file {

@@ -1,12 +1,12 @@
 //! The command line (contract §2): one file a verb, and what they share.
 #![expect(clippy::disallowed_macros, reason = "help, reports and errors are written by hand here")]
 
-pub mod allow_lists;
-pub mod check;
-pub mod demo;
-pub mod probe;
-pub mod run;
-pub mod serve;
+mod allow_lists;
+mod check;
+mod demo;
+mod probe;
+mod run;
+mod serve;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -146,9 +146,11 @@ fn verb() -> ExitCode {
 
 /// What a verb gets to work with.
 pub struct Context {
+    /// What holds.
     pub config: Config,
     /// Our own environment, for the server.
     pub environment: Vec<(OsString, OsString)>,
+    /// Where the server's stderr and our logs go.
     pub stderr: Stderr,
 }
 

@@ -28,22 +28,28 @@ const NAME: &str = "unhurry-check";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a server says of itself.
-pub struct Description {
+pub(crate) struct Description {
+    /// `serverInfo.name`
     pub name: String,
+    /// the revision that it chose
     pub protocol: String,
+    /// the names of its tools
     pub tools: Vec<String>,
 }
 
 /// Why a server could not be asked: one sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
+pub(crate) enum ProbeError {
+    /// It can't be started.
     #[error(transparent)]
     Start(#[from] StartError),
     /// It speaks neither era of MCP.
     #[error("the server refused initialize: {0}")]
     Refused(Value),
+    /// It ended, or its connection broke.
     #[error("no answer to {method} came from the server{stray}: {cause}")]
     NoAnswer { method: &'static str, stray: StrayOutput, cause: Arc<str> },
+    /// It says nothing.
     #[error("the server has not answered {method} for {limit:?} (upstream.start_timeout){stray}")]
     Silent { method: &'static str, limit: Duration, stray: StrayOutput },
 }
@@ -51,7 +57,7 @@ pub enum ProbeError {
 /// The first line on the server's stdout that was no JSON-RPC, often its usage; empty where there
 /// was none.
 #[derive(Clone, Debug, Default)]
-pub struct StrayOutput(Option<String>);
+pub(crate) struct StrayOutput(Option<String>);
 
 impl fmt::Display for StrayOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -66,7 +72,7 @@ impl fmt::Display for StrayOutput {
 ///
 /// # Errors
 /// It can't be started or reached, refuses to be asked, or does not answer.
-pub async fn probe(server: Server, config: &Config) -> Result<Description, ProbeError> {
+pub(crate) async fn probe(server: Server, config: &Config) -> Result<Description, ProbeError> {
     let mut probe = Probe::start(server, config)?;
     let description = probe.describe().await;
     probe.upstream.stop().await;

@@ -35,7 +35,7 @@ enum Cause {
 }
 
 /// Relays until the client leaves. Returns the exit code.
-pub async fn run(context: Context) -> u8 {
+pub(crate) async fn run(context: Context) -> u8 {
     let server = context.server(&context.stderr);
     let Context { config, stderr, .. } = context;
     let config = Arc::new(config);

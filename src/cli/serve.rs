@@ -28,7 +28,7 @@ const BACKLOG: u32 = 4096;
 const DESCRIPTORS: u64 = 65_536;
 
 /// Serves until a signal comes. Returns the exit code.
-pub async fn serve(context: Context) -> u8 {
+pub(crate) async fn serve(context: Context) -> u8 {
     let address = context.config.server.listen;
     let (listener, address) = match bind(address) {
         Ok(bound) => bound,

@@ -10,13 +10,30 @@ use std::path::PathBuf;
 pub enum ConfigError {
     /// The config file is missing or cannot be read.
     #[error("{}: cannot read the config file: {cause}", file.display())]
-    Unreadable { file: PathBuf, cause: io::Error },
+    Unreadable {
+        /// Its path.
+        file: PathBuf,
+        /// What the system says.
+        cause: io::Error,
+    },
     /// The config file is not TOML.
     #[error("{place}: not valid TOML: {problem}")]
-    Syntax { place: Place, problem: String },
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What is wrong.
+        problem: String,
+    },
     /// A key is unknown, or its value is refused.
     #[error("{place}: {}: {problem}", dotted(path))]
-    Key { place: Place, path: KeyPath, problem: String },
+    Key {
+        /// Where the value was written.
+        place: Place,
+        /// The key.
+        path: KeyPath,
+        /// What is wrong, and what to write instead.
+        problem: String,
+    },
     /// Neither the command line nor the config names a server.
     #[error(
         "no server to run: give its URL, or its command after `--`, as in \
@@ -30,7 +47,12 @@ pub enum ConfigError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of the config file, counted from 1.
-    Line { file: PathBuf, line: usize },
+    Line {
+        /// Its path.
+        file: PathBuf,
+        /// The line.
+        line: usize,
+    },
     /// An environment variable, by name.
     Variable(String),
     /// A command line flag, by name.

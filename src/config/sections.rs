@@ -20,7 +20,7 @@ impl<T> Sections<T> {
     ///
     /// # Errors
     /// The first pattern that is no glob.
-    pub fn new(table: &str, by_pattern: BTreeMap<String, T>) -> Result<Self, Problem> {
+    pub(crate) fn new(table: &str, by_pattern: BTreeMap<String, T>) -> Result<Self, Problem> {
         let compile = |pattern: &String| match Glob::new(pattern) {
             Ok(glob) => Ok((glob.compile_matcher(), pattern.clone())),
             Err(error) => Err(Problem {
@@ -34,12 +34,12 @@ impl<T> Sections<T> {
     }
 
     /// All patterns.
-    pub fn patterns(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &str> {
         self.by_pattern.keys().map(String::as_str)
     }
 
     /// The one section that holds for `name`, with its pattern.
-    pub fn get(&self, name: &str) -> Option<(&str, &T)> {
+    pub(crate) fn get(&self, name: &str) -> Option<(&str, &T)> {
         let glob = || self.globs.iter().find(|(glob, _)| glob.is_match(name));
         self.by_pattern
             .get_key_value(name)

@@ -10,7 +10,7 @@ use super::reply::{Answer, Reply, Responder};
 /// The answers to one array of requests. They leave as one array when the last request that had
 /// to be answered is done with, that is when the last [`Reply`] to it is dropped; or earlier, with
 /// [`Batch::flush`], after which the rest leaves in arrays of its own.
-pub struct Batch {
+pub(crate) struct Batch {
     answers: Mutex<Answers>,
     to: Reply,
 }
@@ -31,7 +31,7 @@ impl Answers {
 
 impl Batch {
     /// The answers to an array whose own answer goes to `to`.
-    pub fn new(to: Reply) -> Arc<Self> {
+    pub(crate) fn new(to: Reply) -> Arc<Self> {
         Arc::new(Batch { answers: Mutex::default(), to })
     }
 
@@ -40,7 +40,7 @@ impl Batch {
     }
 
     /// Sends what is there; what comes later leaves at once.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let mut answers = self.answers();
         if let Some(array) = answers.take() {
             // A client that takes no stream gets one array, when all is there.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::rpc::outbox::Room;
 
 /// A client's channel, as its transport offers it. Whatever depends on the transport is asked here.
-pub trait Channel: Send + Sync {
+pub(crate) trait Channel: Send + Sync {
     /// Sends a notification. `false`: it reaches nobody.
     fn notify(&self, message: &Bytes) -> bool;
 
@@ -47,7 +47,7 @@ pub trait Channel: Send + Sync {
 
 /// Who makes the `Mcp-Param-*` headers of a client's calls (2026-07-28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ParamHeaders {
+pub(crate) enum ParamHeaders {
     /// the client sends them with its requests, so they can be checked
     MadeByClient,
     /// the client's transport has no headers, so a server that wants them gets ours

@@ -4,11 +4,11 @@
 
 mod batch;
 mod channel;
-pub mod http;
+pub(crate) mod http;
 mod reply;
 mod stdio;
 
-pub use batch::Batch;
-pub use channel::{Channel, ParamHeaders};
-pub use reply::{Answer, Reply};
-pub use stdio::{StdioClient, stdin, stdout};
+pub(crate) use batch::Batch;
+pub(crate) use channel::{Channel, ParamHeaders};
+pub(crate) use reply::{Answer, Reply};
+pub(crate) use stdio::{StdioClient, stdin, stdout};

@@ -10,11 +10,11 @@ use http::{Response, StatusCode};
 use crate::rpc::message::Message;
 
 /// Where the answer to a request goes, shared by all who may have something to send there.
-pub type Reply = Arc<dyn Responder>;
+pub(crate) type Reply = Arc<dyn Responder>;
 
 /// The way back to whoever sent a request, as the transport offers it. The methods with a body are
 /// for what not every transport can do.
-pub trait Responder: fmt::Debug + Send + Sync {
+pub(crate) trait Responder: fmt::Debug + Send + Sync {
     /// Sends the answer. `false`: the client is gone.
     fn send(&self, answer: &Answer) -> bool;
 
@@ -60,7 +60,7 @@ pub trait Responder: fmt::Debug + Send + Sync {
 
 /// An answer on its way to the client.
 #[derive(Debug, Clone, Copy)]
-pub struct Answer<'a> {
+pub(crate) struct Answer<'a> {
     /// the message
     pub line: &'a Bytes,
     /// the HTTP status that the server gave it, where that is not 200
@@ -73,22 +73,22 @@ pub struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// A result of our own.
-    pub fn result(line: &'a Bytes) -> Self {
+    pub(crate) fn result(line: &'a Bytes) -> Self {
         Answer { line, status: None, has_result: true, error_code: None }
     }
 
     /// An error of our own, with its code.
-    pub fn error(line: &'a Bytes, code: i32) -> Self {
+    pub(crate) fn error(line: &'a Bytes, code: i32) -> Self {
         Answer { line, status: None, has_result: false, error_code: Some(code) }
     }
 
     /// The answers to a batch, as one array.
-    pub fn array(line: &'a Bytes) -> Self {
+    pub(crate) fn array(line: &'a Bytes) -> Self {
         Answer { line, status: None, has_result: false, error_code: None }
     }
 
     /// The server's answer `message`, which leaves as `line`.
-    pub fn of(message: &Message, line: &'a Bytes) -> Self {
+    pub(crate) fn of(message: &Message, line: &'a Bytes) -> Self {
         Answer {
             line,
             status: message.status,

@@ -17,12 +17,12 @@ use super::channel::{Channel, ParamHeaders};
 use super::reply::{Answer, Responder};
 
 /// A readable stream.
-pub type Source = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Source = Box<dyn AsyncRead + Send + Unpin>;
 /// A writable stream.
-pub type Sink = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type Sink = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The client's messages. Must be called within a tokio runtime.
-pub fn stdin() -> Source {
+pub(crate) fn stdin() -> Source {
     #[cfg(unix)]
     if let Some(source) = unix::source() {
         return source;
@@ -31,7 +31,7 @@ pub fn stdin() -> Source {
 }
 
 /// The way to the client. Must be called within a tokio runtime.
-pub fn stdout() -> Sink {
+pub(crate) fn stdout() -> Sink {
     #[cfg(unix)]
     if let Some(sink) = unix::sink() {
         return sink;
@@ -40,13 +40,13 @@ pub fn stdout() -> Sink {
 }
 
 /// The client at the other end of our stdout. All that it gets is a line there.
-pub struct StdioClient {
+pub(crate) struct StdioClient {
     outbox: Arc<Outbox>,
 }
 
 impl StdioClient {
     /// A client whose lines leave through `outbox`.
-    pub fn new(outbox: Arc<Outbox>) -> Arc<Self> {
+    pub(crate) fn new(outbox: Arc<Outbox>) -> Arc<Self> {
         Arc::new(StdioClient { outbox })
     }
 }
@@ -119,7 +119,7 @@ mod unix {
     use super::{Sink, Source};
     use crate::pipes::widen;
 
-    pub fn source() -> Option<Source> {
+    pub(crate) fn source() -> Option<Source> {
         let fd = io::stdin().as_fd().try_clone_to_owned().ok()?;
         match kind(&fd)? {
             Kind::Pipe => {
@@ -130,7 +130,7 @@ mod unix {
         }
     }
 
-    pub fn sink() -> Option<Sink> {
+    pub(crate) fn sink() -> Option<Sink> {
         let fd = io::stdout().as_fd().try_clone_to_owned().ok()?;
         match kind(&fd)? {
             Kind::Pipe => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Whoever made a call, and asks for jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// whose jobs a full id gives access to
     realm: Arc<str>,
     /// whose jobs lists, prefixes and joins are about; `None`: nobody's
@@ -15,44 +15,44 @@ pub struct Caller {
 
 impl Caller {
     /// Over stdio: the user who runs the proxy.
-    pub fn local() -> Self {
+    pub(crate) fn local() -> Self {
         Self::known("stdio")
     }
 
     /// A caller with an identity, by the keyed digest of it.
-    pub fn known(principal: &str) -> Self {
+    pub(crate) fn known(principal: &str) -> Self {
         let realm: Arc<str> = principal.into();
         Caller { own: Some(realm.clone()), realm }
     }
 
     /// A caller without an identity, in a session that they alone know. Any other one without an
     /// identity may read their jobs who knows the full id.
-    pub fn of_session(session: &str) -> Self {
+    pub(crate) fn of_session(session: &str) -> Self {
         Caller { realm: ANONYMOUS.into(), own: Some(session.into()) }
     }
 
     /// A caller of whom nothing is known (modern era, no identity).
-    pub fn anonymous() -> Self {
+    pub(crate) fn anonymous() -> Self {
         Caller { realm: ANONYMOUS.into(), own: None }
     }
 
     /// Whether a full id of a job of `other` gives this caller access to it.
-    pub fn may_open_jobs_of(&self, other: &Caller) -> bool {
+    pub(crate) fn may_open_jobs_of(&self, other: &Caller) -> bool {
         self.realm == other.realm
     }
 
     /// What limits and lessons are kept by: the identity, or one for all who have none.
-    pub fn principal(&self) -> &Arc<str> {
+    pub(crate) fn principal(&self) -> &Arc<str> {
         &self.realm
     }
 
     /// Whether it is known who this is; else only full ids are accepted (§4.4).
-    pub fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         &*self.realm != ANONYMOUS
     }
 
     /// What this caller's own jobs are listed and joined by, where they can be told from others'.
-    pub fn own(&self) -> Option<&Arc<str>> {
+    pub(crate) fn own(&self) -> Option<&Arc<str>> {
         self.own.as_ref()
     }
 }

@@ -6,12 +6,12 @@ use crate::rpc::object::{Members, elements};
 use crate::rpc::string::string;
 
 /// A digest of scope, tool and arguments; equal for calls that are equal.
-pub type Fingerprint = [u8; 32];
+pub(crate) type Fingerprint = [u8; 32];
 
 /// The fingerprint of a call, from the raw text of its `params`. `scope` is what else has to be
 /// equal: caller, server state, forwarded headers. `None` for a call that carries anything besides
 /// `name`, `arguments` and `_meta`: what else it asks for is unknown.
-pub fn fingerprint<'a>(
+pub(crate) fn fingerprint<'a>(
     scope: impl IntoIterator<Item = &'a [u8]>,
     params: &str,
 ) -> Option<Fingerprint> {

@@ -13,11 +13,11 @@ const TOOLS: usize = 1024;
 
 /// The durations of past runs, by tool.
 #[derive(Default)]
-pub struct PastRuns(Mutex<HashMap<Arc<str>, VecDeque<Duration>>>);
+pub(crate) struct PastRuns(Mutex<HashMap<Arc<str>, VecDeque<Duration>>>);
 
 impl PastRuns {
     /// Notes one run that ended with an answer of the server.
-    pub fn record(&self, tool: &Arc<str>, took: Duration) {
+    pub(crate) fn record(&self, tool: &Arc<str>, took: Duration) {
         let mut tools = self.0.lock().expect("no panic while past runs are held");
         let room = tools.len() < TOOLS;
         match tools.get_mut(tool) {
@@ -35,7 +35,7 @@ impl PastRuns {
     /// The time that a run of this tool still needs: the median of those past runs that took
     /// longer than it has taken so far. `None` where too little is known, or where it has
     /// outlasted them all. `expected` stands in for past runs that are not known yet.
-    pub fn remaining(
+    pub(crate) fn remaining(
         &self,
         tool: &str,
         elapsed: Duration,

@@ -18,21 +18,21 @@ use super::wording;
 
 /// The real names of our two tools in this session (§5.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Names {
+pub(crate) struct Names {
     pub get: String,
     pub cancel: String,
 }
 
 /// One of our two tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobTool {
+pub(crate) enum JobTool {
     Get,
     Cancel,
 }
 
 impl Names {
     /// The names that our tools get beside those of the server, which they give way to (§5.3).
-    pub fn beside(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+    pub(crate) fn beside(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
         let free = |name: &str| {
             let mut name = format!("{prefix}{name}");
             while is_taken(&name) {
@@ -44,7 +44,7 @@ impl Names {
     }
 
     /// Which of our tools goes by this name.
-    pub fn which(&self, name: &str) -> Option<JobTool> {
+    pub(crate) fn which(&self, name: &str) -> Option<JobTool> {
         match name {
             _ if name == self.get => Some(JobTool::Get),
             _ if name == self.cancel => Some(JobTool::Cancel),
@@ -56,7 +56,7 @@ impl Names {
 /// What an answer depends on besides the job: what the client understands, and what our tools are
 /// called.
 #[derive(Debug, Clone)]
-pub struct View {
+pub(crate) struct View {
     pub names: Arc<Names>,
     /// 2025-06-18 or later: knows `structuredContent`
     pub structured: bool,
@@ -69,7 +69,7 @@ pub struct View {
 
 /// The answer to a call of ours, or to a call that became a job.
 #[derive(Debug, PartialEq)]
-pub enum JobAnswer {
+pub(crate) enum JobAnswer {
     /// raw JSON of a result
     Result(String),
     /// raw JSON of a JSON-RPC error
@@ -150,14 +150,14 @@ fn progress(job: &Job) -> Option<Box<RawValue>> {
 }
 
 /// `_meta["unhurry/job"]`, on every answer about a job (§4.2).
-pub fn job_meta(job: &Job, status: Status) -> String {
+pub(crate) fn job_meta(job: &Job, status: Status) -> String {
     let done = status.is_final();
     format!(r#"{{"job_id":"{}","status":"{}","done":{done}}}"#, job.id(), status.as_str())
 }
 
 /// A tool result of our own: `body`, raw JSON, as text and, where the client knows it, as
 /// `structuredContent` (§4.2).
-pub fn tool_result(view: &View, body: &str, is_error: bool, job: Option<&str>) -> String {
+pub(crate) fn tool_result(view: &View, body: &str, is_error: bool, job: Option<&str>) -> String {
     let result_type = if view.modern { r#""resultType":"complete","# } else { "" };
     let text = quoted(body);
     let structured =
@@ -171,20 +171,20 @@ pub fn tool_result(view: &View, body: &str, is_error: bool, job: Option<&str>) -
 
 /// A tool result in plain words that is an error: what a caller who waited gets instead of an
 /// answer of the server (§7).
-pub fn failure(modern: bool, message: &str) -> String {
+pub(crate) fn failure(modern: bool, message: &str) -> String {
     let result_type = if modern { r#""resultType":"complete","# } else { "" };
     let text = quoted(message);
     format!(r#"{{{result_type}"content":[{{"type":"text","text":{text}}}],"isError":true}}"#)
 }
 
 /// An answer of ours, one sentence, that is an error.
-pub fn error_result(view: &View, message: &str) -> String {
+pub(crate) fn error_result(view: &View, message: &str) -> String {
     let body = serde_json::json!({ "message": message }).to_string();
     tool_result(view, &body, true, None)
 }
 
 /// §4.2: the answer to a call whose budget ended, or to a poll of a job that still runs.
-pub fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) -> String {
+pub(crate) fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) -> String {
     let status = Status::Working;
     let mut report = Report::new(job, status, wording::running(job, joined, &view.names.get));
     let eta = registry.remaining(job).map(|left| left.as_secs_f64().ceil() as u64);
@@ -203,7 +203,7 @@ pub fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) -> Stri
 }
 
 /// §5.1: the answer about a job that has ended: the server's own result, or what stands for it.
-pub fn ended(view: &View, job: &Job, end: &End) -> JobAnswer {
+pub(crate) fn ended(view: &View, job: &Job, end: &End) -> JobAnswer {
     match &end.outcome {
         Some(Outcome::Result(result)) => {
             let result = String::from_utf8_lossy(result);
@@ -240,13 +240,13 @@ fn replayed_error(view: &View, job: &Job, error: &str) -> JobAnswer {
 
 /// §8.4: the server's question, to be answered by calling `job_get` again with the answers, as the
 /// modern era answers any question.
-pub fn question(job: &Job, question: &[u8]) -> JobAnswer {
+pub(crate) fn question(job: &Job, question: &[u8]) -> JobAnswer {
     let meta = job_meta(job, Status::InputRequired);
     JobAnswer::Result(with_job(&String::from_utf8_lossy(question), &meta))
 }
 
 /// §5.2: the answer to `job_cancel`.
-pub fn cancelled(view: &View, job: &Job) -> String {
+pub(crate) fn cancelled(view: &View, job: &Job) -> String {
     // One that has not ended by now is about to: only its store takes its time.
     let status = if job.is_done() { job.status() } else { Status::Cancelled };
     let message = match status {
@@ -258,7 +258,7 @@ pub fn cancelled(view: &View, job: &Job) -> String {
 }
 
 /// §5.1 `envelope: true`: one shape for every state, for programs.
-pub fn envelope(view: &View, job: &Job) -> String {
+pub(crate) fn envelope(view: &View, job: &Job) -> String {
     let status = job.status();
     let outcome = job.record.end.as_ref().and_then(|end| end.outcome.as_ref());
     let (mut result, mut error) = (None, None);

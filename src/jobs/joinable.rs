@@ -11,7 +11,7 @@ use super::record::Record;
 
 /// The jobs of this process that equal calls may join.
 #[derive(Default)]
-pub struct Joinable {
+pub(crate) struct Joinable {
     jobs: HashMap<Fingerprint, Entry>,
     /// how many there are of each tool, so that most calls need no fingerprint
     tools: HashMap<Arc<str>, usize>,
@@ -28,18 +28,18 @@ struct Entry {
 
 impl Joinable {
     /// Whether there is any job of this tool.
-    pub fn may_join(&self, tool: &str) -> bool {
+    pub(crate) fn may_join(&self, tool: &str) -> bool {
         !self.tools.is_empty() && self.tools.contains_key(tool)
     }
 
     /// The job that an equal call joins.
-    pub fn find(&mut self, fingerprint: &Fingerprint) -> Option<Uuid> {
+    pub(crate) fn find(&mut self, fingerprint: &Fingerprint) -> Option<Uuid> {
         self.drop_due();
         self.jobs.get(fingerprint).map(|entry| entry.id)
     }
 
     /// A job has begun. Of two equal calls that both ran, the later one is joined.
-    pub fn insert(&mut self, record: &Record) {
+    pub(crate) fn insert(&mut self, record: &Record) {
         self.drop_due();
         let Some(fingerprint) = record.fingerprint else { return };
         self.take(&fingerprint);
@@ -49,7 +49,7 @@ impl Joinable {
     }
 
     /// A job has ended; from now on it can be joined for `join_window`.
-    pub fn ended(&mut self, record: &Record) {
+    pub(crate) fn ended(&mut self, record: &Record) {
         self.drop_due();
         let Some((fingerprint, entry)) = self.entry_of(record) else { return };
         let until = Instant::now() + record.terms.join_window;
@@ -58,7 +58,7 @@ impl Joinable {
     }
 
     /// A job can be joined no more.
-    pub fn remove(&mut self, record: &Record) {
+    pub(crate) fn remove(&mut self, record: &Record) {
         if let Some((fingerprint, _)) = self.entry_of(record) {
             self.take(&fingerprint);
         }

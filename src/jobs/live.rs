@@ -17,16 +17,16 @@ use crate::rpc::object::Members;
 use super::record::{End, Outcome, Record, Status};
 
 /// A call's place in the line of its tool, from 1; 0 where the server has it (§4.2).
-pub type Place = Arc<AtomicUsize>;
+pub(crate) type Place = Arc<AtomicUsize>;
 
 /// Who runs the upstream call of a job; a session of the relay.
-pub trait Owner: Send + Sync {
+pub(crate) trait Owner: Send + Sync {
     /// Tells the server, by the means of its era, that the job is not wanted any more.
     fn cancel(&self, job: &LiveJob);
 }
 
 /// A job whose call this process runs. Its end goes through [`super::registry::Registry`].
-pub struct LiveJob {
+pub(crate) struct LiveJob {
     /// what it was when it began
     pub record: Arc<Record>,
     started: Instant,
@@ -62,7 +62,7 @@ enum Ending {
 
 impl LiveJob {
     /// `started`: when the request arrived, the same moment as in the record.
-    pub fn new(
+    pub(crate) fn new(
         record: Arc<Record>,
         started: Instant,
         place: Option<Place>,
@@ -84,27 +84,27 @@ impl LiveJob {
     }
 
     /// Who runs it; `None` where that session has ended.
-    pub fn owner(&self) -> Option<Arc<dyn Owner>> {
+    pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
         self.owner.upgrade()
     }
 
     /// The number of the next answer about this job; it grows with every one (§4.2).
-    pub fn next_seq(&self) -> u64 {
+    pub(crate) fn next_seq(&self) -> u64 {
         self.answers.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// From the arrival of the request to now.
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// The last progress that the server sent: raw JSON of `{progress, total?, message?}`.
-    pub fn progress(&self) -> Option<Box<str>> {
+    pub(crate) fn progress(&self) -> Option<Box<str>> {
         self.state().progress.clone()
     }
 
     /// Notes progress of the server; dropped once the job has ended.
-    pub fn set_progress(&self, progress: Box<str>) {
+    pub(crate) fn set_progress(&self, progress: Box<str>) {
         let mut state = self.state();
         if matches!(state.ending, Ending::Running) {
             state.progress = Some(progress);
@@ -112,55 +112,55 @@ impl LiveJob {
     }
 
     /// The place in the line of its tool, from 1; 0 where the server has the call (§4.2).
-    pub fn place(&self) -> usize {
+    pub(crate) fn place(&self) -> usize {
         self.place.as_ref().map_or(0, |place| place.load(Ordering::Relaxed))
     }
 
     /// When the next poll of an unfinished job may be answered: two polls are spread to one
     /// second (§5.1).
-    pub fn next_poll_at(&self) -> Option<Instant> {
+    pub(crate) fn next_poll_at(&self) -> Option<Instant> {
         self.state().last_poll.map(|last| last + Duration::from_secs(1))
     }
 
     /// Notes that a poll was answered.
-    pub fn polled(&self) {
+    pub(crate) fn polled(&self) {
         self.state().last_poll = Some(Instant::now());
     }
 
     /// What the server asks for: its `input_required` result, raw JSON.
-    pub fn question(&self) -> Option<Bytes> {
+    pub(crate) fn question(&self) -> Option<Bytes> {
         self.state().question.clone()
     }
 
     /// The server asks for input, or, with `None`, gets its answer.
-    pub fn set_question(&self, question: Option<Bytes>) {
+    pub(crate) fn set_question(&self, question: Option<Bytes>) {
         self.state().question = question;
         self.changed.notify_waiters();
     }
 
     /// The id by which the server knows the call now.
-    pub fn upstream_id(&self) -> Option<Id> {
+    pub(crate) fn upstream_id(&self) -> Option<Id> {
         self.state().upstream_id.clone()
     }
 
     /// The server knows the call by this id from now on.
-    pub fn set_upstream_id(&self, id: Id) {
+    pub(crate) fn set_upstream_id(&self, id: Id) {
         self.state().upstream_id = Some(id);
     }
 
     /// Whether its end is known and stored.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         matches!(self.state().ending, Ending::Stored(_))
     }
 
     /// Whether there is more to tell than that it still runs.
-    pub fn has_news(&self) -> bool {
+    pub(crate) fn has_news(&self) -> bool {
         let state = self.state();
         matches!(state.ending, Ending::Stored(_)) || state.question.is_some()
     }
 
     /// Waits for the end of the job, or, with `questions`, for one of its server.
-    pub async fn news(&self, questions: bool) {
+    pub(crate) async fn news(&self, questions: bool) {
         loop {
             let changed = self.changed.notified();
             if self.is_done() || (questions && self.has_news()) {
@@ -198,7 +198,7 @@ impl LiveJob {
 
 /// The jobs of this process by id. Those of different ids never wait for one another.
 #[derive(Default)]
-pub struct LiveJobs(DashMap<Uuid, Arc<LiveJob>>);
+pub(crate) struct LiveJobs(DashMap<Uuid, Arc<LiveJob>>);
 
 impl LiveJobs {
     pub(super) fn insert(&self, job: Arc<LiveJob>) {
@@ -224,7 +224,7 @@ impl LiveJobs {
 
 /// A job at one moment, for an answer about it.
 #[derive(Clone)]
-pub struct Job {
+pub(crate) struct Job {
     pub record: Arc<Record>,
     /// `None`: this process does not run it
     live: Option<Arc<LiveJob>>,
@@ -232,7 +232,7 @@ pub struct Job {
 
 impl Job {
     /// A job that this process runs, or ran until now.
-    pub fn live(job: &Arc<LiveJob>) -> Self {
+    pub(crate) fn live(job: &Arc<LiveJob>) -> Self {
         match &job.state().ending {
             Ending::Stored(record) => Job::stored(record.clone()),
             Ending::Running | Ending::Ended => {
@@ -242,42 +242,42 @@ impl Job {
     }
 
     /// A job as the store has it.
-    pub fn stored(record: Arc<Record>) -> Self {
+    pub(crate) fn stored(record: Arc<Record>) -> Self {
         Job { record, live: None }
     }
 
     /// The same job as it stands by now.
-    pub fn now(&self) -> Self {
+    pub(crate) fn now(&self) -> Self {
         self.live.as_ref().map_or_else(|| self.clone(), Job::live)
     }
 
     /// The job, where this process runs it.
-    pub fn running(&self) -> Option<&Arc<LiveJob>> {
+    pub(crate) fn running(&self) -> Option<&Arc<LiveJob>> {
         self.live.as_ref()
     }
 
-    pub fn id(&self) -> Uuid {
+    pub(crate) fn id(&self) -> Uuid {
         self.record.id
     }
 
-    pub fn tool(&self) -> &Arc<str> {
+    pub(crate) fn tool(&self) -> &Arc<str> {
         &self.record.tool
     }
 
     /// How it stands.
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         match &self.live {
             Some(live) if live.question().is_some() => Status::InputRequired,
             _ => self.record.status(),
         }
     }
 
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.record.end.is_some()
     }
 
     /// From the arrival of the request to now, or to the end.
-    pub fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         match (&self.record.end, &self.live) {
             (Some(end), _) => end.took,
             (None, Some(live)) => live.elapsed(),
@@ -286,7 +286,7 @@ impl Job {
     }
 
     /// From the arrival of the request to now.
-    pub fn age(&self) -> Duration {
+    pub(crate) fn age(&self) -> Duration {
         match &self.live {
             Some(live) => live.elapsed(),
             None => elapsed_since(self.record.started),
@@ -294,7 +294,7 @@ impl Job {
     }
 
     /// The last progress that the server sent: raw JSON of `{progress, total?, message?}`.
-    pub fn progress(&self) -> Option<Box<str>> {
+    pub(crate) fn progress(&self) -> Option<Box<str>> {
         match (&self.record.end, &self.live) {
             (Some(end), _) => end.progress.clone(),
             (None, live) => live.as_ref().and_then(|live| live.progress()),
@@ -302,23 +302,23 @@ impl Job {
     }
 
     /// What the server says of its progress in words, if it does.
-    pub fn progress_text(&self) -> Option<String> {
+    pub(crate) fn progress_text(&self) -> Option<String> {
         let progress = self.progress()?;
         Members::parse(&progress)?.text("message").map(Into::into)
     }
 
     /// The place in the line of its tool, from 1; 0 where the server has or had the call.
-    pub fn place(&self) -> usize {
+    pub(crate) fn place(&self) -> usize {
         self.live.as_ref().map_or(0, |live| live.place())
     }
 
     /// What the server asks for: its `input_required` result, raw JSON.
-    pub fn question(&self) -> Option<Bytes> {
+    pub(crate) fn question(&self) -> Option<Bytes> {
         self.live.as_ref()?.question()
     }
 
     /// The number of the next answer about this job; it grows with every one (§4.2).
-    pub fn next_seq(&self) -> u64 {
+    pub(crate) fn next_seq(&self) -> u64 {
         self.live.as_ref().map_or(1, |live| live.next_seq())
     }
 }

@@ -5,15 +5,15 @@
 //! [`tools`] (`job_get`, `job_cancel`), [`handle`] and [`pages`]; every sentence is in [`wording`].
 //! Nothing here knows of transports.
 
-pub mod caller;
-pub mod duplicates;
-pub mod eta;
-pub mod handle;
+pub(crate) mod caller;
+pub(crate) mod duplicates;
+pub(crate) mod eta;
+pub(crate) mod handle;
 mod joinable;
-pub mod live;
-pub mod pages;
-pub mod record;
-pub mod registry;
-pub mod store;
-pub mod tools;
-pub mod wording;
+pub(crate) mod live;
+pub(crate) mod pages;
+pub(crate) mod record;
+pub(crate) mod registry;
+pub(crate) mod store;
+pub(crate) mod tools;
+pub(crate) mod wording;

@@ -21,7 +21,7 @@ const BARE: [&str; 2] = [r#"{"type":"text","text":""#, r#""}"#];
 const LONGEST_UNIT: usize = 12;
 
 /// A result, cut. Only where the cuts are is kept; a page is written when it is asked for.
-pub struct Pages<'a> {
+pub(crate) struct Pages<'a> {
     /// members that stand on every page, as `"key":value`
     common: Vec<Member<'a>>,
     structured: Option<&'a str>,
@@ -44,7 +44,7 @@ struct Piece {
 impl<'a> Pages<'a> {
     /// Cuts a result that is longer than `page_bytes`; `None` where it fits on one page or has no
     /// content to cut.
-    pub fn cut(result: &'a str, page_bytes: usize) -> Option<Self> {
+    pub(crate) fn cut(result: &'a str, page_bytes: usize) -> Option<Self> {
         if result.len() <= page_bytes {
             return None;
         }
@@ -73,12 +73,12 @@ impl<'a> Pages<'a> {
     }
 
     /// How many pages there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.pages.len()
     }
 
     /// Page `number`, from 1, as a raw result; `trailer` is our own block at its end.
-    pub fn page(&self, number: usize, trailer: Option<String>) -> String {
+    pub(crate) fn page(&self, number: usize, trailer: Option<String>) -> String {
         let mut out = String::from(r#"{"content":["#);
         for (at, piece) in self.pages[number - 1].iter().enumerate() {
             out.push_str(if at > 0 { "," } else { "" });
@@ -236,7 +236,7 @@ fn is_surrogate(hex: &str, from: u32) -> bool {
 }
 
 /// A text block of our own.
-pub fn text_block(text: &str) -> String {
+pub(crate) fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, quoted(text))
 }
 

@@ -17,7 +17,7 @@ use super::duplicates::Fingerprint;
 
 /// A job as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub(crate) struct Record {
     pub id: Uuid,
     /// who may see it
     pub caller: Caller,
@@ -39,7 +39,7 @@ pub struct Record {
 
 /// What the configuration says of a job, as it was when the job began (contract §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub(crate) struct Terms {
     pub expected: Option<Duration>,
     pub max_runtime: Duration,
     pub result_ttl: Duration,
@@ -61,7 +61,7 @@ impl From<&ToolPolicy> for Terms {
 
 /// The end of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct End {
+pub(crate) struct End {
     pub at: Timestamp,
     /// from the arrival of the request to the end
     pub took: Duration,
@@ -75,7 +75,7 @@ pub struct End {
 
 impl Record {
     /// How a job stands that no process runs any more.
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         match &self.end {
             None => Status::Working,
             Some(End { outcome: None, .. }) => Status::Expired,
@@ -84,20 +84,20 @@ impl Record {
     }
 
     /// The first 8 characters of the id: all that logs may show (§10).
-    pub fn short_id(&self) -> String {
+    pub(crate) fn short_id(&self) -> String {
         let mut id = self.id.to_string();
         id.truncate(8);
         id
     }
 
     /// Bytes that the outcome takes up; 0 where there is none.
-    pub fn outcome_size(&self) -> u64 {
+    pub(crate) fn outcome_size(&self) -> u64 {
         self.end.as_ref().and_then(|end| end.outcome.as_ref()).map_or(0, Outcome::size)
     }
 
     /// What is left of it when its result has expired: the tombstone; `None` where there is nothing
     /// to drop.
-    pub fn expired(&self) -> Option<Record> {
+    pub(crate) fn expired(&self) -> Option<Record> {
         let end = self.end.as_ref().filter(|end| end.outcome.is_some())?;
         let end = End { outcome: None, ..end.clone() };
         Some(Record { end: Some(end), ..self.clone() })
@@ -106,7 +106,7 @@ impl Record {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// the server's result, raw JSON
     Result(#[serde(with = "raw_json")] Bytes),
     /// the server's JSON-RPC error object, raw JSON
@@ -120,7 +120,7 @@ pub enum Outcome {
 impl Outcome {
     /// The same in memory of its own: a job must hold no read buffer that is larger than what it
     /// keeps of it.
-    pub fn copied(self) -> Self {
+    pub(crate) fn copied(self) -> Self {
         match self {
             Outcome::Result(raw) => Outcome::Result(Bytes::copy_from_slice(&raw)),
             Outcome::Error(raw) => Outcome::Error(Bytes::copy_from_slice(&raw)),
@@ -129,7 +129,7 @@ impl Outcome {
     }
 
     /// The status of a job that ended so; a result with `isError: true` is a failure (§4.2).
-    pub fn status(&self) -> Status {
+    pub(crate) fn status(&self) -> Status {
         match self {
             Outcome::Result(result) if is_error(result) => Status::Failed,
             Outcome::Result(_) => Status::Completed,
@@ -139,7 +139,7 @@ impl Outcome {
     }
 
     /// Bytes that the outcome takes up.
-    pub fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         match self {
             Outcome::Result(bytes) | Outcome::Error(bytes) => bytes.len() as u64,
             Outcome::Lost(cause) => cause.len() as u64,
@@ -158,7 +158,7 @@ fn is_error(result: &[u8]) -> bool {
 /// The words of MCP tasks, and `expired` (contract §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub(crate) enum Status {
     Working,
     /// the server has asked for input (§8.4)
     InputRequired,
@@ -170,12 +170,12 @@ pub enum Status {
 
 impl Status {
     /// Whether the job has ended.
-    pub fn is_final(self) -> bool {
+    pub(crate) fn is_final(self) -> bool {
         !matches!(self, Status::Working | Status::InputRequired)
     }
 
     /// The word for models and programs.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Status::Working => "working",
             Status::InputRequired => "input_required",
@@ -192,11 +192,13 @@ mod raw_json {
     use bytes::Bytes;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(raw: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(raw: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&String::from_utf8_lossy(raw))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Bytes, D::Error> {
         String::deserialize(deserializer).map(Bytes::from)
     }
 }
@@ -206,7 +208,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A running job of this caller.
-    pub fn record(caller: &Caller, tool: &str) -> Record {
+    pub(crate) fn record(caller: &Caller, tool: &str) -> Record {
         Record {
             id: Uuid::new_v4(),
             caller: caller.clone(),
@@ -222,7 +224,7 @@ pub(super) mod tests {
     }
 
     /// The same job, ended now.
-    pub fn ended(record: &Record, outcome: Outcome) -> Record {
+    pub(crate) fn ended(record: &Record, outcome: Outcome) -> Record {
         let end = End {
             at: Timestamp::now(),
             took: Duration::from_millis(1500),

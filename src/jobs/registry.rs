@@ -21,7 +21,7 @@ use super::record::{Outcome, Record, Status, Terms};
 use super::store::{Full, Store, StoreError, StoreFuture, ready, taken_now};
 
 /// The jobs and what is known of past ones.
-pub struct Registry {
+pub(crate) struct Registry {
     live: Arc<LiveJobs>,
     store: Arc<dyn Store>,
     /// what calls of this process may join
@@ -32,7 +32,7 @@ pub struct Registry {
 }
 
 /// What is fixed when a call becomes a job.
-pub struct Start {
+pub(crate) struct Start {
     pub caller: Caller,
     pub tool: Arc<str>,
     /// the arguments, shortened to 120 bytes
@@ -49,13 +49,13 @@ pub struct Start {
 }
 
 /// A job that has just begun. Whoever asked for it may be told once it is stored.
-pub struct Begun {
+pub(crate) struct Begun {
     pub job: Arc<LiveJob>,
     pub stored: StoreFuture<()>,
 }
 
 impl Registry {
-    pub fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Registry {
             live: Arc::default(),
             store,
@@ -73,7 +73,7 @@ impl Registry {
     ///
     /// # Errors
     /// There is no room for it.
-    pub fn create(&self, start: Start) -> Result<Begun, Full> {
+    pub(crate) fn create(&self, start: Start) -> Result<Begun, Full> {
         let record = Arc::new(record_of(&start));
         let stored = self.store.create(record.clone())?;
         let Start { started, place, owner, .. } = start;
@@ -85,7 +85,7 @@ impl Registry {
 
     /// Ends a job; the first end counts, a later one is dropped (`false`). Whoever waits for the job
     /// is told once its end is stored.
-    pub fn finish(self: &Arc<Self>, job: &Arc<LiveJob>, outcome: Outcome) -> bool {
+    pub(crate) fn finish(self: &Arc<Self>, job: &Arc<LiveJob>, outcome: Outcome) -> bool {
         let Some(record) = job.end(outcome) else { return false };
         let record = Arc::new(record);
         if record.status() == Status::Cancelled {
@@ -117,7 +117,7 @@ impl Registry {
     }
 
     /// The result was read to its end by a caller who was still there (§5.1).
-    pub fn fetched(&self, job: &Job) {
+    pub(crate) fn fetched(&self, job: &Job) {
         self.joinable().remove(&job.record);
         let noted = self.store.fetched(job.id());
         self.when(noted, |noted| {
@@ -128,7 +128,7 @@ impl Registry {
     }
 
     /// Goes on with what the store says: at once where that is there, else in a task.
-    pub fn when<T: Send + 'static>(
+    pub(crate) fn when<T: Send + 'static>(
         &self,
         answer: StoreFuture<T>,
         then: impl FnOnce(Result<T, StoreError>) + Send + 'static,
@@ -145,7 +145,7 @@ impl Registry {
 
     /// A caller's job by its full id, or one of their own by a prefix of at least 8 characters that
     /// only one of these has, in any case (§4.4).
-    pub fn get(&self, caller: &Caller, id: &str) -> StoreFuture<Option<Job>> {
+    pub(crate) fn get(&self, caller: &Caller, id: &str) -> StoreFuture<Option<Job>> {
         let Some((low, high)) = id_range(id) else { return ready(None) };
         let is_whole = low == high;
         if is_whole && let Some(job) = self.live.get(&low) {
@@ -165,7 +165,7 @@ impl Registry {
     }
 
     /// A caller's jobs, newest first (§5.1).
-    pub fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Job>> {
+    pub(crate) fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Job>> {
         let live = self.live.clone();
         mapped(self.store.list(caller, most), move |records| {
             records.into_iter().map(|record| live.job(record)).collect()
@@ -174,13 +174,13 @@ impl Registry {
 
     /// Whether a call of this tool may have an equal one among the jobs. It costs next to nothing,
     /// and asks no store.
-    pub fn may_join(&self, tool: &str) -> bool {
+    pub(crate) fn may_join(&self, tool: &str) -> bool {
         self.joinable().may_join(tool)
     }
 
     /// The job that an equal call joins: one that runs, or whose result is unfetched and younger
     /// than `join_window` (§7). `None`: it is known at once that there is none.
-    pub fn join(&self, fingerprint: &Fingerprint) -> Option<StoreFuture<Option<Job>>> {
+    pub(crate) fn join(&self, fingerprint: &Fingerprint) -> Option<StoreFuture<Option<Job>>> {
         let id = self.joinable().find(fingerprint)?;
         if let Some(job) = self.live.get(&id) {
             // A question is for the caller that the server asked.
@@ -192,12 +192,12 @@ impl Registry {
     }
 
     /// The time that a job still needs, where it is known (§4.2).
-    pub fn remaining(&self, job: &Job) -> Option<Duration> {
+    pub(crate) fn remaining(&self, job: &Job) -> Option<Duration> {
         self.past_runs.remaining(job.tool(), job.elapsed(), job.record.terms.expected)
     }
 
     /// Drops results and tombstones when their time has come; runs for ever.
-    pub async fn sweep(&self) {
+    pub(crate) async fn sweep(&self) {
         self.store.sweep().await;
     }
 }

@@ -18,10 +18,10 @@ use super::registry::Registry;
 use super::wording;
 
 /// Jobs named in a list (§5.1).
-pub const LISTED: usize = 20;
+pub(crate) const LISTED: usize = 20;
 
 /// The definitions as raw JSON, `job_get` first.
-pub fn definitions(names: &Names) -> String {
+pub(crate) fn definitions(names: &Names) -> String {
     let get = Tool::new(
         names.get.clone(),
         wording::GET_DESCRIPTION,
@@ -74,7 +74,7 @@ fn schema(properties: Value, required: &[&str]) -> serde_json::Map<String, Value
 
 /// The arguments of `job_get`.
 #[derive(Debug, Default, PartialEq)]
-pub struct GetArguments<'a> {
+pub(crate) struct GetArguments<'a> {
     /// `None`: list the jobs
     pub job_id: Option<Cow<'a, str>>,
     /// clamped only against zero; the upper limit is the client's budget
@@ -86,7 +86,7 @@ pub struct GetArguments<'a> {
 impl<'a> GetArguments<'a> {
     /// Reads the raw `arguments`. Models write numbers and booleans as strings, so these are
     /// taken too; `null` counts as absent. The error is a sentence for the model.
-    pub fn parse(raw: Option<&'a str>) -> Result<Self, String> {
+    pub(crate) fn parse(raw: Option<&'a str>) -> Result<Self, String> {
         let Some(raw) = present(raw) else { return Ok(Self::default()) };
         let members = Members::parse(raw).ok_or_else(|| wording::arguments_no_object(raw))?;
         let member = |key| present(members.get(key));
@@ -100,7 +100,7 @@ impl<'a> GetArguments<'a> {
 }
 
 /// The `job_id` of `job_cancel`; a missing one is a sentence for the model.
-pub fn cancel_id(raw: Option<&str>) -> Result<Cow<'_, str>, String> {
+pub(crate) fn cancel_id(raw: Option<&str>) -> Result<Cow<'_, str>, String> {
     let id = present(raw).and_then(Members::parse).and_then(|m| present(m.get("job_id")));
     id.map(text_or_raw).ok_or_else(wording::no_job_id)
 }
@@ -137,14 +137,14 @@ fn boolean(raw: &str) -> Result<bool, String> {
 }
 
 /// An answer about a job, and whether its result was read to the end with it.
-pub struct Rendered {
+pub(crate) struct Rendered {
     pub answer: JobAnswer,
     pub to_the_end: bool,
 }
 
 /// How `job_get` shows a job.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Form {
+pub(crate) struct Form {
     /// which page of a long result; `None`: the first
     pub page: Option<i64>,
     pub envelope: bool,
@@ -153,7 +153,7 @@ pub struct Form {
 }
 
 /// §5.1: the answer about a job as it stands: a handle, a question of the server, or the end.
-pub fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Rendered {
+pub(crate) fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Rendered {
     if form.envelope {
         let answer = JobAnswer::Result(handle::envelope(view, job));
         return Rendered { answer, to_the_end: job.is_done() };
@@ -224,7 +224,7 @@ fn no_such_page(view: &View, job: &Job, page: i64, count: usize) -> Rendered {
 }
 
 /// §5.1: the caller's jobs, newest first.
-pub fn list(view: &View, jobs: &[Job]) -> String {
+pub(crate) fn list(view: &View, jobs: &[Job]) -> String {
     let body = json!({
         "message": wording::listed(jobs.len(), &view.names.get),
         "jobs": summaries(jobs),
@@ -233,7 +233,7 @@ pub fn list(view: &View, jobs: &[Job]) -> String {
 }
 
 /// §5.1: the same words for an unknown, a foreign and a malformed id. `jobs`: the caller's own.
-pub fn unknown(view: &View, id: &str, jobs: &[Job]) -> String {
+pub(crate) fn unknown(view: &View, id: &str, jobs: &[Job]) -> String {
     let body = json!({
         "message": wording::unknown_job(id, &view.names.get),
         "jobs": summaries(jobs),
@@ -256,7 +256,7 @@ fn summary(job: &Job) -> Value {
 }
 
 /// How long a poll may wait: what it asks for, within the client's budget (§5.1).
-pub fn wait_for(view: &View, arguments: &GetArguments) -> Duration {
+pub(crate) fn wait_for(view: &View, arguments: &GetArguments) -> Duration {
     arguments.wait.unwrap_or(view.wait_limit).min(view.wait_limit)
 }
 

@@ -8,41 +8,41 @@ use super::live::Job;
 use super::record::Status;
 
 /// What models are told, once, in the server's `instructions` (contract §1.1.3).
-pub const ANNOUNCEMENT: &str = "Tools of this server may take long. A call that takes longer than \
+pub(crate) const ANNOUNCEMENT: &str = "Tools of this server may take long. A call that takes longer than \
 the client can wait is answered with a job_id and a next_action in place of its result, while the \
 work goes on. Then call the tool that next_action names, with its args, to wait for the result; \
 don't repeat the call.";
 
 /// The description of `job_get`.
-pub const GET_DESCRIPTION: &str = "Waits for the result of a tool call that is still running, and \
+pub(crate) const GET_DESCRIPTION: &str = "Waits for the result of a tool call that is still running, and \
 returns it: the very result of the call. Call it with the arguments that next_action names. If the \
 call has not ended when the wait is over, the answer says so and names the next call. Without \
 job_id it lists your calls. Results are kept for hours; reading does not consume them. Never \
 repeat the original call meanwhile.";
 /// The title of `job_get`.
-pub const GET_TITLE: &str = "Get the result of a running call";
+pub(crate) const GET_TITLE: &str = "Get the result of a running call";
 /// The descriptions of its arguments.
-pub const GET_JOB_ID: &str = "The job_id of the running call.";
-pub const GET_WAIT_SECONDS: &str =
+pub(crate) const GET_JOB_ID: &str = "The job_id of the running call.";
+pub(crate) const GET_WAIT_SECONDS: &str =
     "How long to wait for the end. Leave it out: the default is the longest.";
-pub const GET_PAGE: &str = "Which page of a long result, from 1.";
-pub const GET_ENVELOPE: &str =
+pub(crate) const GET_PAGE: &str = "Which page of a long result, from 1.";
+pub(crate) const GET_ENVELOPE: &str =
     "For programs: {job_id, tool, status, done, elapsed_seconds, result | error}.";
-pub const GET_SEQ: &str = "As given in next_action.";
+pub(crate) const GET_SEQ: &str = "As given in next_action.";
 
 /// The description of `job_cancel`.
-pub const CANCEL_DESCRIPTION: &str = "Stops a tool call that is still running. Its result is lost. \
+pub(crate) const CANCEL_DESCRIPTION: &str = "Stops a tool call that is still running. Its result is lost. \
 On a call that has ended it changes nothing.";
 /// The title of `job_cancel`.
-pub const CANCEL_TITLE: &str = "Stop a running call";
+pub(crate) const CANCEL_TITLE: &str = "Stop a running call";
 /// The description of its argument.
-pub const CANCEL_JOB_ID: &str = "The job_id of the running call.";
+pub(crate) const CANCEL_JOB_ID: &str = "The job_id of the running call.";
 
 /// How much of a bad value is repeated to the caller, in characters.
 const SHOWN: usize = 80;
 
 /// A duration as people read it.
-pub fn seconds(duration: Duration) -> String {
+pub(crate) fn seconds(duration: Duration) -> String {
     if duration < Duration::from_secs(10) && duration.subsec_millis() >= 100 {
         format!("{:.1} s", duration.as_secs_f64())
     } else {
@@ -62,7 +62,7 @@ fn shown(text: &str) -> String {
 
 /// A job that has not ended (contract §4.2). `joined`: the reader called its tool again. `get`: the
 /// real name of `job_get`.
-pub fn running(job: &Job, joined: bool, get: &str) -> String {
+pub(crate) fn running(job: &Job, joined: bool, get: &str) -> String {
     let (tool, elapsed) = (job.tool(), seconds(job.elapsed()));
     let joined = if joined {
         format!("ALREADY RUNNING: an equal call of {tool} runs, and this one joined it. ")
@@ -82,7 +82,7 @@ pub fn running(job: &Job, joined: bool, get: &str) -> String {
 }
 
 /// Progress of a poll that waits (§5.1): what the server said last, if it did.
-pub fn waiting(job: &Job) -> String {
+pub(crate) fn waiting(job: &Job) -> String {
     match (job.progress_text(), job.place()) {
         (Some(said), _) => said,
         (None, 0) => format!("{} is still running", job.tool()),
@@ -93,18 +93,18 @@ pub fn waiting(job: &Job) -> String {
 // Of a job that has ended (contract §5.1).
 
 /// The server's call was lost, for this cause.
-pub fn failed(job: &Job, cause: &str) -> String {
+pub(crate) fn failed(job: &Job, cause: &str) -> String {
     let mark = repeatable(job.record.repeatable);
     format!("FAILED after {}: {cause} {mark}", seconds(job.elapsed()))
 }
 
 /// The server answered with a JSON-RPC error, which stands beside this sentence.
-pub fn failed_with_error(job: &Job) -> String {
+pub(crate) fn failed_with_error(job: &Job) -> String {
     failed(job, "the server answered with the error below.")
 }
 
 /// The job was stopped. `cancel`: the real name of `job_cancel`.
-pub fn stopped(job: &Job, cancel: &str) -> String {
+pub(crate) fn stopped(job: &Job, cancel: &str) -> String {
     format!(
         "CANCELLED after {}: {} was stopped by {cancel}; there is no result.",
         seconds(job.elapsed()),
@@ -113,7 +113,7 @@ pub fn stopped(job: &Job, cancel: &str) -> String {
 }
 
 /// The result is gone; the job ended with this status.
-pub fn expired(job: &Job, status: Status) -> String {
+pub(crate) fn expired(job: &Job, status: Status) -> String {
     let at = job.record.end.as_ref().map(|end| end.at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
     format!(
         "EXPIRED: {} ended at {} ({}), and its result was kept for its time and then dropped. \
@@ -126,12 +126,12 @@ pub fn expired(job: &Job, status: Status) -> String {
 }
 
 /// The result is gone, for programs.
-pub const EXPIRED: &str = "the result has expired";
+pub(crate) const EXPIRED: &str = "the result has expired";
 /// The job was stopped, for programs.
-pub const CANCELLED: &str = "cancelled";
+pub(crate) const CANCELLED: &str = "cancelled";
 
 /// Whether the server marks the tool as safe to repeat.
-pub fn repeatable(marked: Option<bool>) -> &'static str {
+pub(crate) fn repeatable(marked: Option<bool>) -> &'static str {
     match marked {
         Some(true) => "The server marks this tool as safe to repeat.",
         Some(false) => "The server does not mark this tool as safe to repeat.",
@@ -142,7 +142,7 @@ pub fn repeatable(marked: Option<bool>) -> &'static str {
 // The answers to `job_cancel` (contract §5.2).
 
 /// The job was stopped by this call.
-pub fn cancelled(job: &Job) -> String {
+pub(crate) fn cancelled(job: &Job) -> String {
     format!(
         "CANCELLED after {}: the server was told to stop {}; a late result is dropped.",
         seconds(job.elapsed()),
@@ -151,7 +151,7 @@ pub fn cancelled(job: &Job) -> String {
 }
 
 /// The job had ended before.
-pub fn nothing_to_cancel(job: &Job) -> String {
+pub(crate) fn nothing_to_cancel(job: &Job) -> String {
     format!(
         "Nothing to cancel: {} had already ended ({}). Nothing was changed.",
         job.tool(),
@@ -162,7 +162,7 @@ pub fn nothing_to_cancel(job: &Job) -> String {
 // Pages of a long result (contract §5.1).
 
 /// One page, and how to read the next one.
-pub fn page(job: &Job, number: usize, count: usize, get: &str) -> String {
+pub(crate) fn page(job: &Job, number: usize, count: usize, get: &str) -> String {
     format!(
         "Page {number} of {count} of the result of {}. Next: call {get} with the arguments in \
          next_action for page {}.",
@@ -172,7 +172,7 @@ pub fn page(job: &Job, number: usize, count: usize, get: &str) -> String {
 }
 
 /// A page that is not there.
-pub fn no_such_page(page: i64, count: usize) -> String {
+pub(crate) fn no_such_page(page: i64, count: usize) -> String {
     match count {
         1 => format!("There is no page {page}: the result has 1 page."),
         _ => format!("There is no page {page}: the result has {count} pages, counted from 1."),
@@ -182,7 +182,7 @@ pub fn no_such_page(page: i64, count: usize) -> String {
 // Lists of jobs, and ids that name none (contract §5.1).
 
 /// What stands above the caller's jobs.
-pub fn listed(count: usize, get: &str) -> String {
+pub(crate) fn listed(count: usize, get: &str) -> String {
     match count {
         0 => "No calls are running in the background, and no results are kept.".to_owned(),
         _ => format!("Your calls, newest first. Read one with {get} and its job_id."),
@@ -190,7 +190,7 @@ pub fn listed(count: usize, get: &str) -> String {
 }
 
 /// The same for an unknown, a foreign and a malformed id.
-pub fn unknown_job(id: &str, get: &str) -> String {
+pub(crate) fn unknown_job(id: &str, get: &str) -> String {
     format!(
         "No job {} is known here. Your own calls are listed below; a job of another server is \
          known to that server's {get}.",
@@ -199,50 +199,50 @@ pub fn unknown_job(id: &str, get: &str) -> String {
 }
 
 /// The store does not answer.
-pub fn no_store(error: &dyn std::fmt::Display) -> String {
+pub(crate) fn no_store(error: &dyn std::fmt::Display) -> String {
     format!("{error}. Nothing is lost; call this again in a while.")
 }
 
 // Arguments that can't be understood.
 
-pub fn arguments_no_object(raw: &str) -> String {
+pub(crate) fn arguments_no_object(raw: &str) -> String {
     format!("arguments must be an object, not {}", shown(raw))
 }
 
-pub fn no_job_id() -> String {
+pub(crate) fn no_job_id() -> String {
     "job_id is missing: name the call to stop".to_owned()
 }
 
-pub fn bad_wait_seconds(raw: &str) -> String {
+pub(crate) fn bad_wait_seconds(raw: &str) -> String {
     format!("wait_seconds must be a number of seconds, not {}", shown(raw))
 }
 
-pub fn bad_page(raw: &str) -> String {
+pub(crate) fn bad_page(raw: &str) -> String {
     format!("page must be a whole number from 1, not {}", shown(raw))
 }
 
-pub fn bad_envelope(raw: &str) -> String {
+pub(crate) fn bad_envelope(raw: &str) -> String {
     format!("envelope must be true or false, not {}", shown(raw))
 }
 
 // Why a call has no result (contract §7). The first two are whole answers, the others are causes.
 
 /// The server may have begun with the call.
-pub fn outcome_unknown(cause: &str) -> String {
+pub(crate) fn outcome_unknown(cause: &str) -> String {
     let cause = cause.trim_end_matches('.');
     format!("outcome unknown: check before you repeat it. What happened: {cause}.")
 }
 
 /// The call has not reached the server.
-pub fn not_started(tool: &str, cause: &str) -> String {
+pub(crate) fn not_started(tool: &str, cause: &str) -> String {
     format!("{tool} was not started: {}.", cause.trim_end_matches('.'))
 }
 
 /// Goes with [`not_started`].
-pub const MAY_BE_REPEATED: &str = "It may be called again.";
+pub(crate) const MAY_BE_REPEATED: &str = "It may be called again.";
 
 /// The call ran for too long.
-pub fn overran(max_runtime: Duration) -> String {
+pub(crate) fn overran(max_runtime: Duration) -> String {
     format!(
         "it ran longer than max_runtime ({}) and was cancelled. Outcome unknown: check before you \
          repeat it.",
@@ -251,12 +251,12 @@ pub fn overran(max_runtime: Duration) -> String {
 }
 
 /// The call waited in line for too long.
-pub fn never_began(max_runtime: Duration) -> String {
+pub(crate) fn never_began(max_runtime: Duration) -> String {
     format!("it waited in line longer than max_runtime ({}) and never began.", seconds(max_runtime))
 }
 
 /// The server asked for input in vain.
-pub fn nobody_answered(max_runtime: Duration) -> String {
+pub(crate) fn nobody_answered(max_runtime: Duration) -> String {
     format!(
         "the server asked for input, and nobody answered within max_runtime ({}).",
         seconds(max_runtime)
@@ -264,15 +264,15 @@ pub fn nobody_answered(max_runtime: Duration) -> String {
 }
 
 /// The proxy ends before the job (contract §11).
-pub const INTERRUPTED: &str =
+pub(crate) const INTERRUPTED: &str =
     "interrupted: the proxy ended. Outcome unknown: check before you repeat it.";
 
 /// A message above `max_message` was dropped. `what`: which one.
-pub fn too_long(what: &str, length: u64, max_message: usize) -> String {
+pub(crate) fn too_long(what: &str, length: u64, max_message: usize) -> String {
     format!(
         "{what} of {length} bytes is longer than max_message ({max_message} bytes) and was dropped"
     )
 }
 
 /// The server's answer is none.
-pub const NO_RESULT: &str = "the server's answer has neither result nor error.";
+pub(crate) const NO_RESULT: &str = "the server's answer has neither result nor error.";

@@ -9,43 +9,43 @@ use super::meta::SUBSCRIPTION_ID;
 use super::method::Method;
 
 /// A request of our own; `params` is raw JSON.
-pub fn request_line(id: &Id, method: Method, params: Option<&str>) -> Bytes {
+pub(crate) fn request_line(id: &Id, method: Method, params: Option<&str>) -> Bytes {
     let method = method.as_str();
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}"{params}}}"#, id.to_json()).into()
 }
 
 /// An answer of our own; `result` is raw JSON.
-pub fn result_line(id: &str, result: &str) -> Bytes {
+pub(crate) fn result_line(id: &str, result: &str) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into()
 }
 
 /// An error of our own.
-pub fn error_line(id: &str, code: i32, message: &str) -> Bytes {
+pub(crate) fn error_line(id: &str, code: i32, message: &str) -> Bytes {
     raw_error_line(id, &format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)))
 }
 
 /// An error; `error` is raw JSON.
-pub fn raw_error_line(id: &str, error: &str) -> Bytes {
+pub(crate) fn raw_error_line(id: &str, error: &str) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
 }
 
 /// A notification of our own; `params` is raw JSON.
-pub fn notification_line(method: Method, params: Option<&str>) -> Bytes {
+pub(crate) fn notification_line(method: Method, params: Option<&str>) -> Bytes {
     let method = method.as_str();
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#).into()
 }
 
 /// Takes a request back from the server.
-pub fn cancelled_line(id: &Id, reason: &str) -> Bytes {
+pub(crate) fn cancelled_line(id: &Id, reason: &str) -> Bytes {
     let (id, reason) = (id.to_json(), quoted(reason));
     let params = format!(r#"{{"requestId":{id},"reason":{reason}}}"#);
     notification_line(Method::Cancelled, Some(&params))
 }
 
 /// Progress of our own. `token`: raw JSON.
-pub fn progress_line(token: &str, progress: u64, message: &str) -> Bytes {
+pub(crate) fn progress_line(token: &str, progress: u64, message: &str) -> Bytes {
     let message = quoted(message);
     let params =
         format!(r#"{{"progressToken":{token},"progress":{progress},"message":{message}}}"#);
@@ -54,7 +54,7 @@ pub fn progress_line(token: &str, progress: u64, message: &str) -> Bytes {
 
 /// The end of a subscription from our side (protocol §2). `id`: of the `subscriptions/listen`, raw
 /// JSON.
-pub fn subscription_end_line(id: &str) -> Bytes {
+pub(crate) fn subscription_end_line(id: &str) -> Bytes {
     let meta = format!(r#"{{"{SUBSCRIPTION_ID}":{id}}}"#);
     result_line(id, &format!(r#"{{"resultType":"complete","_meta":{meta}}}"#))
 }

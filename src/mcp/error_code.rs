@@ -4,22 +4,22 @@ use std::ops::RangeInclusive;
 
 use rmcp::model::ErrorCode;
 
-pub const PARSE_ERROR: i32 = ErrorCode::PARSE_ERROR.0;
-pub const INVALID_REQUEST: i32 = ErrorCode::INVALID_REQUEST.0;
-pub const METHOD_NOT_FOUND: i32 = ErrorCode::METHOD_NOT_FOUND.0;
-pub const INVALID_PARAMS: i32 = ErrorCode::INVALID_PARAMS.0;
-pub const INTERNAL_ERROR: i32 = ErrorCode::INTERNAL_ERROR.0;
+pub(crate) const PARSE_ERROR: i32 = ErrorCode::PARSE_ERROR.0;
+pub(crate) const INVALID_REQUEST: i32 = ErrorCode::INVALID_REQUEST.0;
+pub(crate) const METHOD_NOT_FOUND: i32 = ErrorCode::METHOD_NOT_FOUND.0;
+pub(crate) const INVALID_PARAMS: i32 = ErrorCode::INVALID_PARAMS.0;
+pub(crate) const INTERNAL_ERROR: i32 = ErrorCode::INTERNAL_ERROR.0;
 
 /// A request over HTTP was refused (legacy era).
-pub const REFUSED: i32 = -32000;
+pub(crate) const REFUSED: i32 = -32000;
 /// The session of a request is not known (legacy era).
-pub const NO_SESSION: i32 = -32001;
+pub(crate) const NO_SESSION: i32 = -32001;
 /// A header says something else than the body (2026-07-28).
-pub const HEADER_MISMATCH: i32 = -32020;
+pub(crate) const HEADER_MISMATCH: i32 = -32020;
 /// The server does not speak the revision of a request (2026-07-28).
-pub const UNSUPPORTED_VERSION: i32 = -32022;
+pub(crate) const UNSUPPORTED_VERSION: i32 = -32022;
 /// The user has to open a URL first: clients act on this error.
-pub const URL_ELICITATION_REQUIRED: i32 = -32042;
+pub(crate) const URL_ELICITATION_REQUIRED: i32 = -32042;
 
 /// The errors that only servers of the modern era send.
-pub const MODERN: RangeInclusive<i32> = UNSUPPORTED_VERSION..=HEADER_MISMATCH;
+pub(crate) const MODERN: RangeInclusive<i32> = UNSUPPORTED_VERSION..=HEADER_MISMATCH;

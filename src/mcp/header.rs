@@ -3,14 +3,14 @@
 use http::HeaderName;
 
 /// The session of a legacy client.
-pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Where a broken stream is resumed.
-pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The revision, from 2025-06-18 on.
-pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The method of a modern request.
-pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(crate) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// What a modern request is about; see [`super::method::Method::named_member`].
-pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(crate) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// What the names of the headers begin with that repeat arguments of a tool.
-pub const PARAM_PREFIX: &str = "mcp-param-";
+pub(crate) const PARAM_PREFIX: &str = "mcp-param-";

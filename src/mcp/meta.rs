@@ -7,30 +7,30 @@ use crate::rpc::splice::Edits;
 use crate::rpc::string::quoted;
 
 /// Members of a modern request's `_meta`.
-pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The level from which on a modern request wants log messages.
-pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// What a modern server calls itself, in the result of `server/discover`.
-pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The `subscriptions/listen` that a notification belongs to: the id of that request.
-pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// What the sender of a request asks progress under.
-pub const PROGRESS_TOKEN: &str = "progressToken";
+pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
 
 /// §1.1.4: the budget that the caller asked for is ours; it is taken out of `_meta`.
-pub const ANSWER_WITHIN: &str = "unhurry/answer_within";
+pub(crate) const ANSWER_WITHIN: &str = "unhurry/answer_within";
 
 /// §1.1.2: the key under which the schema of a deferrable tool is kept.
-pub const OUTPUT_SCHEMA: &str = "unhurry/outputSchema";
+pub(crate) const OUTPUT_SCHEMA: &str = "unhurry/outputSchema";
 
 /// §4.2: the key under which every answer about a job has its status.
-pub const JOB: &str = "unhurry/job";
+pub(crate) const JOB: &str = "unhurry/job";
 
 /// What becomes of a request's `_meta` on its way to the server.
 #[derive(Default)]
-pub struct MetaEdit<'a> {
+pub(crate) struct MetaEdit<'a> {
     /// §1.1.4: take out `unhurry/answer_within`
     pub drop_answer_within: bool,
     /// §1.1.1, §1.1.4: the progress token to put in, as raw JSON
@@ -38,7 +38,7 @@ pub struct MetaEdit<'a> {
 }
 
 /// §1.1.4: edits of `params._meta` of a request, given the envelope parsed from `text`.
-pub fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, change: &MetaEdit) {
+pub(crate) fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, change: &MetaEdit) {
     let token = change.token.map(|token| format!(r#"{{"{PROGRESS_TOKEN}":{token}}}"#));
     let Some(params) = envelope.params else {
         if let Some(meta) = token {
@@ -64,7 +64,7 @@ pub fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, change: &Me
 }
 
 /// §5.1: a result with `_meta["unhurry/job"]`, nothing else changed. `job` is raw JSON.
-pub fn with_job(result: &str, job: &str) -> String {
+pub(crate) fn with_job(result: &str, job: &str) -> String {
     let mut edits = Edits::new();
     match Members::parse(result).and_then(|members| members.get("_meta")) {
         // `_meta` that is no object is invalid, and not ours to mend.
@@ -77,7 +77,7 @@ pub fn with_job(result: &str, job: &str) -> String {
 }
 
 /// The `_meta` that requests of our own to a modern server need.
-pub fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
+pub(crate) fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
     serde_json::json!({
         PROTOCOL_VERSION: protocol,
         CLIENT_INFO: { "name": name, "version": version },
@@ -88,7 +88,7 @@ pub fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
 
 /// The raw id of the subscription that a notification or a result belongs to. `object`: its `params`
 /// or `result`, raw JSON.
-pub fn subscription_id(object: &str) -> Option<&str> {
+pub(crate) fn subscription_id(object: &str) -> Option<&str> {
     Members::parse(object)?.object("_meta")?.get(SUBSCRIPTION_ID)
 }
 

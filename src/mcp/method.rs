@@ -7,13 +7,13 @@ macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
         /// A method that the proxy knows by name. All others pass unread.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Method {
+        pub(crate) enum Method {
             $($(#[$doc])* $name,)*
         }
 
         impl Method {
             /// The method of this name; `None` for one that the proxy does not look at.
-            pub fn parse(name: &str) -> Option<Method> {
+            pub(crate) fn parse(name: &str) -> Option<Method> {
                 match name {
                     $($text => Some(Method::$name),)*
                     _ => None,
@@ -21,7 +21,7 @@ macro_rules! methods {
             }
 
             /// The name on the wire.
-            pub fn as_str(self) -> &'static str {
+            pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(Method::$name => $text,)*
                 }
@@ -63,13 +63,13 @@ methods! {
 
 impl Method {
     /// The method of a message; `None` where it has none that the proxy knows.
-    pub fn of(envelope: &Envelope) -> Option<Method> {
+    pub(crate) fn of(envelope: &Envelope) -> Option<Method> {
         Method::parse(&envelope.method_name())
     }
 
     /// The member of `params` that the header `Mcp-Name` repeats, for the methods that have one
     /// (protocol §6.3).
-    pub fn named_member(self) -> Option<&'static str> {
+    pub(crate) fn named_member(self) -> Option<&'static str> {
         match self {
             Method::CallTool | Method::GetPrompt => Some("name"),
             Method::ReadResource => Some("uri"),
@@ -80,6 +80,6 @@ impl Method {
 }
 
 /// Whether a notification of the server can belong to no request: it says that something changed.
-pub fn is_news(method: &str) -> bool {
+pub(crate) fn is_news(method: &str) -> bool {
     method.ends_with("/list_changed") || method == Method::ResourceUpdated.as_str()
 }

@@ -3,11 +3,11 @@
 //!
 //! Nothing here knows of sessions or transports, and nothing decides what happens to a message.
 
-pub mod compose;
-pub mod error_code;
-pub mod header;
-pub mod meta;
-pub mod method;
-pub mod param_headers;
-pub mod params;
-pub mod revision;
+pub(crate) mod compose;
+pub(crate) mod error_code;
+pub(crate) mod header;
+pub(crate) mod meta;
+pub(crate) mod method;
+pub(crate) mod param_headers;
+pub(crate) mod params;
+pub(crate) mod revision;

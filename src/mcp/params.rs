@@ -12,7 +12,7 @@ use super::meta;
 
 /// Parsed `params`; empty where there are none, or where they are no object.
 #[derive(Default)]
-pub struct Params<'a> {
+pub(crate) struct Params<'a> {
     members: Members<'a>,
     meta: Members<'a>,
     /// there are some, and they are no object
@@ -21,7 +21,7 @@ pub struct Params<'a> {
 
 impl<'a> Params<'a> {
     /// From the raw text.
-    pub fn parse(raw: Option<&'a str>) -> Self {
+    pub(crate) fn parse(raw: Option<&'a str>) -> Self {
         let members = raw.and_then(Members::parse);
         let malformed = raw.is_some() && members.is_none();
         let members = members.unwrap_or_default();
@@ -30,58 +30,58 @@ impl<'a> Params<'a> {
     }
 
     /// Whether there are none, or an object with no other members than these.
-    pub fn has_only(&self, keys: &[&str]) -> bool {
+    pub(crate) fn has_only(&self, keys: &[&str]) -> bool {
         !self.malformed && self.members.iter().all(|member| keys.contains(&&*member.name()))
     }
 
     /// The raw id of the subscription that a notification belongs to (2026-07-28).
-    pub fn subscription_id(&self) -> Option<&'a str> {
+    pub(crate) fn subscription_id(&self) -> Option<&'a str> {
         self.meta.get(meta::SUBSCRIPTION_ID)
     }
 
     /// A member as raw JSON.
-    pub fn get(&self, key: &str) -> Option<&'a str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
         self.members.get(key)
     }
 
     /// A member that is a string.
-    pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.members.text(key)
     }
 
     /// The raw progress token that the sender asks progress under.
-    pub fn progress_token(&self) -> Option<&'a str> {
+    pub(crate) fn progress_token(&self) -> Option<&'a str> {
         self.meta.get(meta::PROGRESS_TOKEN).filter(|raw| Id::parse(raw).is_some())
     }
 
     /// The revision that a modern request names; `None` in the legacy era.
-    pub fn protocol_version(&self) -> Option<Cow<'a, str>> {
+    pub(crate) fn protocol_version(&self) -> Option<Cow<'a, str>> {
         self.meta.get(meta::PROTOCOL_VERSION).and_then(string)
     }
 
     /// The raw `clientInfo` of a modern request.
-    pub fn client_info(&self) -> Option<&'a str> {
+    pub(crate) fn client_info(&self) -> Option<&'a str> {
         self.meta.get(meta::CLIENT_INFO)
     }
 
     /// The raw `clientCapabilities` of a modern request.
-    pub fn client_capabilities(&self) -> Option<&'a str> {
+    pub(crate) fn client_capabilities(&self) -> Option<&'a str> {
         self.meta.get(meta::CLIENT_CAPABILITIES)
     }
 
     /// Whether a modern request asks for log messages.
-    pub fn wants_logs(&self) -> bool {
+    pub(crate) fn wants_logs(&self) -> bool {
         self.meta.get(meta::LOG_LEVEL).is_some()
     }
 
     /// Whether the caller asks for a budget of its own.
-    pub fn has_wish(&self) -> bool {
+    pub(crate) fn has_wish(&self) -> bool {
         self.meta.get(meta::ANSWER_WITHIN).is_some()
     }
 
     /// The budget that the caller asks for in seconds (contract §4.1); `None` where it is no
     /// number that is at least 0.
-    pub fn wish(&self) -> Option<Duration> {
+    pub(crate) fn wish(&self) -> Option<Duration> {
         let raw = self.meta.get(meta::ANSWER_WITHIN)?;
         let seconds: f64 = string(raw).unwrap_or(Cow::Borrowed(raw)).trim().parse().ok()?;
         Duration::try_from_secs_f64(seconds).ok()

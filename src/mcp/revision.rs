@@ -3,11 +3,11 @@
 //! Revisions are dates, so the order of their text is their order in time.
 
 /// The revisions of the legacy era: a session begins with `initialize`.
-pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+pub(crate) const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The newest revision of the legacy era.
-pub const NEWEST_LEGACY: &str = LEGACY[3];
+pub(crate) const NEWEST_LEGACY: &str = LEGACY[3];
 /// The first revision of the modern era: no handshake, every request says who sends it.
-pub const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN: &str = "2026-07-28";
 
 /// The one revision in which arrays of messages are legal.
 const BATCHES: &str = "2025-03-26";
@@ -17,22 +17,22 @@ const STRUCTURED_CONTENT: &str = "2025-06-18";
 const VERSION_HEADER: &str = "2025-06-18";
 
 /// Whether a revision is of the modern era.
-pub fn is_modern(revision: &str) -> bool {
+pub(crate) fn is_modern(revision: &str) -> bool {
     revision >= MODERN
 }
 
 /// Whether arrays of messages are legal.
-pub fn has_batches(revision: &str) -> bool {
+pub(crate) fn has_batches(revision: &str) -> bool {
     revision == BATCHES
 }
 
 /// Whether results have `structuredContent`.
-pub fn has_structured_content(revision: &str) -> bool {
+pub(crate) fn has_structured_content(revision: &str) -> bool {
     revision >= STRUCTURED_CONTENT
 }
 
 /// Whether HTTP clients send `MCP-Protocol-Version` after the handshake. `revision`: a header's
 /// value.
-pub fn has_version_header(revision: &[u8]) -> bool {
+pub(crate) fn has_version_header(revision: &[u8]) -> bool {
     revision >= VERSION_HEADER.as_bytes()
 }

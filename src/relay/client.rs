@@ -12,7 +12,7 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(25);
 
 /// A client, as far as answers depend on it.
 #[derive(Debug, Clone)]
-pub struct Client {
+pub(crate) struct Client {
     /// `clientInfo.name`
     pub name: String,
     /// `clientInfo.version`
@@ -24,12 +24,12 @@ pub struct Client {
 
 impl Client {
     /// A client that has said nothing yet.
-    pub fn unknown(policies: &Policies) -> Arc<Self> {
+    pub(crate) fn unknown(policies: &Policies) -> Arc<Self> {
         Self::new(policies, None, "")
     }
 
     /// From the raw `clientInfo`, where there is one, and the revision in force.
-    pub fn new(policies: &Policies, info: Option<&str>, protocol: &str) -> Arc<Self> {
+    pub(crate) fn new(policies: &Policies, info: Option<&str>, protocol: &str) -> Arc<Self> {
         let info = info.and_then(Members::parse).unwrap_or_default();
         let member = |key| info.text(key).unwrap_or_default().into_owned();
         let name = member("name");
@@ -38,31 +38,31 @@ impl Client {
     }
 
     /// The same client after the server chose another revision.
-    pub fn on(&self, protocol: &str) -> Arc<Self> {
+    pub(crate) fn on(&self, protocol: &str) -> Arc<Self> {
         Arc::new(Client { protocol: protocol.to_owned(), ..self.clone() })
     }
 
     /// Whether a modern request comes from this client.
-    pub fn is(&self, info: Option<&str>, protocol: &str) -> bool {
+    pub(crate) fn is(&self, info: Option<&str>, protocol: &str) -> bool {
         let info = info.and_then(Members::parse).unwrap_or_default();
         let same = |key, own: &str| info.text(key).unwrap_or_default() == own;
         self.protocol == protocol && same("name", &self.name) && same("version", &self.version)
     }
 
-    pub fn knows_structured_content(&self) -> bool {
+    pub(crate) fn knows_structured_content(&self) -> bool {
         revision::has_structured_content(&self.protocol)
     }
 
-    pub fn is_modern(&self) -> bool {
+    pub(crate) fn is_modern(&self) -> bool {
         revision::is_modern(&self.protocol)
     }
 
-    pub fn sends_batches(&self) -> bool {
+    pub(crate) fn sends_batches(&self) -> bool {
         revision::has_batches(&self.protocol)
     }
 
     /// How long `job_get` may wait for this client, before anything was learned (§5.1).
-    pub fn wait_limit(&self) -> Duration {
+    pub(crate) fn wait_limit(&self) -> Duration {
         match self.policy.budget {
             Budget::After(budget) if !budget.is_zero() => budget,
             _ => DEFAULT_WAIT,

@@ -21,7 +21,7 @@ impl Session {
     }
 
     /// Acts on deadlines when their time comes; runs for ever.
-    pub async fn keep_time(&self) {
+    pub(crate) async fn keep_time(&self) {
         loop {
             self.send_all_in_turn();
             let next = self.act_on_due();

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use tokio::time::Instant;
 
 /// A key of an entry, to take it out again.
-pub type Slot = (Instant, u64);
+pub(crate) type Slot = (Instant, u64);
 
 /// Things that are due at a time.
 #[derive(Debug)]
-pub struct Deadlines<T> {
+pub(crate) struct Deadlines<T> {
     due: BTreeMap<Slot, T>,
     serial: u64,
     /// what the sleeping task sleeps until
@@ -27,7 +27,7 @@ impl<T> Default for Deadlines<T> {
 impl<T> Deadlines<T> {
     /// Adds an entry. `true`: the sleeping task must be woken, since it sleeps longer.
     #[must_use]
-    pub fn add(&mut self, at: Instant, what: T) -> (Slot, bool) {
+    pub(crate) fn add(&mut self, at: Instant, what: T) -> (Slot, bool) {
         self.serial += 1;
         let slot = (at, self.serial);
         self.due.insert(slot, what);
@@ -38,18 +38,18 @@ impl<T> Deadlines<T> {
         (slot, sooner)
     }
 
-    pub fn remove(&mut self, slot: Slot) {
+    pub(crate) fn remove(&mut self, slot: Slot) {
         self.due.remove(&slot);
     }
 
     /// Takes out the first that is due.
-    pub fn pop_due(&mut self, now: Instant) -> Option<T> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
         let first = self.due.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
     /// The time to sleep until; from now on entries before it wake the task.
-    pub fn set_alarm(&mut self) -> Option<Instant> {
+    pub(crate) fn set_alarm(&mut self) -> Option<Instant> {
         self.alarm = self.due.first_key_value().map(|(slot, _)| slot.0);
         self.alarm
     }

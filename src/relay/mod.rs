@@ -27,5 +27,5 @@ mod session;
 mod state;
 mod time_outs;
 
-pub use requester::Requester;
-pub use session::{Session, Shared};
+pub(crate) use requester::Requester;
+pub(crate) use session::{Session, Shared};

@@ -8,7 +8,7 @@ use crate::upstream::Headers;
 
 /// The sender of a request that has no answer yet.
 #[derive(Debug, Clone)]
-pub struct Requester {
+pub(crate) struct Requester {
     /// the request's name in the session: its id, unless several clients share the session
     pub key: Id,
     /// the id as the client wrote it, raw JSON
@@ -24,7 +24,7 @@ pub struct Requester {
 
 impl Requester {
     /// The sender of a request that arrives now. `id`: as it was written, raw JSON.
-    pub fn new(key: Id, id: &str, reply: Reply, headers: Headers) -> Self {
+    pub(crate) fn new(key: Id, id: &str, reply: Reply, headers: Headers) -> Self {
         let received = Instant::now();
         Requester { key, id: id.into(), reply, headers, received, refused: false }
     }

@@ -38,7 +38,7 @@ use super::state::{After, State};
 use super::time_outs::TimeOuts;
 
 /// The relay between one client and one server.
-pub struct Session {
+pub(crate) struct Session {
     pub(super) config: Arc<Config>,
     pub(super) registry: Arc<Registry>,
     pub(super) upstream: Arc<Supervisor>,
@@ -66,7 +66,7 @@ pub struct Session {
 
 /// What sessions have in common.
 #[derive(Clone)]
-pub struct Shared {
+pub(crate) struct Shared {
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
     pub time_outs: Arc<TimeOuts>,
@@ -75,7 +75,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(config: Arc<Config>) -> Self {
+    pub(crate) fn new(config: Arc<Config>) -> Self {
         let registry = Arc::new(Registry::new(store::open(&config.jobs)));
         let concurrency = config.remote().map(|_| Arc::default());
         Shared { config, registry, time_outs: Arc::default(), concurrency }
@@ -85,7 +85,7 @@ impl Shared {
 impl Session {
     /// A session whose upstream is made by `upstream`, which gets a handle on the session for
     /// its events. Nothing is started.
-    pub fn new(
+    pub(crate) fn new(
         shared: &Shared,
         client: Arc<dyn Channel>,
         caller: Caller,
@@ -113,13 +113,13 @@ impl Session {
     }
 
     /// Starts the server.
-    pub fn start(&self) -> Result<(), StartError> {
+    pub(crate) fn start(&self) -> Result<(), StartError> {
         self.upstream.start()
     }
 
     /// What to wait for until there is room on the way to the server, and for what we answer
     /// ourselves; `None` where there is.
-    pub fn room(&self) -> Option<impl Future<Output = ()>> {
+    pub(crate) fn room(&self) -> Option<impl Future<Output = ()>> {
         let there_is = self.upstream.has_room() && self.client.has_room();
         (!there_is).then_some(async {
             self.upstream.room().await;
@@ -128,7 +128,7 @@ impl Session {
     }
 
     /// Ends the server.
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         self.upstream.stop().await;
     }
 

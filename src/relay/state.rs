@@ -21,7 +21,7 @@ use super::lists::ListState;
 use super::routing::Questions;
 
 /// The state of a session.
-pub struct State {
+pub(crate) struct State {
     pub calls: Calls,
     pub lists: ListState,
     pub client: ClientState,
@@ -33,7 +33,7 @@ pub struct State {
 }
 
 impl State {
-    pub fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         State {
             calls: Calls::default(),
             lists: ListState::new(&config.jobs.tool_prefix),
@@ -50,13 +50,13 @@ impl State {
     }
 
     /// Whether a client waits for anything that has an end.
-    pub fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.calls.any_asked() || self.lists.catalog.is_holding()
     }
 }
 
 /// What is known of the client.
-pub struct ClientState {
+pub(crate) struct ClientState {
     /// what it said of itself
     pub info: Arc<Client>,
     /// what went with its last request over HTTP, for requests of our own
@@ -69,7 +69,7 @@ pub struct ClientState {
 
 /// What may be due at a time.
 #[derive(Debug)]
-pub enum Due {
+pub(crate) enum Due {
     /// the budget of a call, or the longest time that it may run
     Call(Id),
     /// a list that the server has not answered
@@ -86,18 +86,18 @@ pub enum Due {
 
 /// Something that may leave only once a job is stored (contract §11). No lock is held meanwhile, since
 /// a store may take its time.
-pub struct After {
+pub(crate) struct After {
     stored: StoreFuture<()>,
     then: Box<dyn FnOnce() + Send>,
 }
 
 impl After {
-    pub fn new(stored: StoreFuture<()>, then: impl FnOnce() + Send + 'static) -> Self {
+    pub(crate) fn new(stored: StoreFuture<()>, then: impl FnOnce() + Send + 'static) -> Self {
         After { stored, then: Box::new(then) }
     }
 
     /// Waits for the store where it has to, and goes on.
-    pub fn go_on(self, registry: &Registry) {
+    pub(crate) fn go_on(self, registry: &Registry) {
         registry.when(self.stored, |stored| {
             if let Err(error) = stored {
                 // The call goes on all the same; only a restart of the proxy would lose it.

@@ -24,7 +24,7 @@ const CLIENTS: usize = 256;
 
 /// What is known of the time-outs of all clients.
 #[derive(Default)]
-pub struct TimeOuts {
+pub(crate) struct TimeOuts {
     clients: Mutex<HashMap<Key, Learned>>,
     /// spares the fast path a look-up while nothing was learned
     any: AtomicBool,
@@ -74,7 +74,7 @@ impl Key {
 
 impl TimeOuts {
     /// The budget that this client must not exceed, if it ever timed out.
-    pub fn limit(&self, caller: &Caller, client: &Client) -> Option<Duration> {
+    pub(crate) fn limit(&self, caller: &Caller, client: &Client) -> Option<Duration> {
         if !self.any.load(Ordering::Relaxed) {
             return None;
         }
@@ -84,7 +84,7 @@ impl TimeOuts {
     }
 
     /// Whether this client timed out before at this age of a call, ±5 %.
-    pub fn gave_up_before(&self, caller: &Caller, client: &Client, age: Duration) -> bool {
+    pub(crate) fn gave_up_before(&self, caller: &Caller, client: &Client, age: Duration) -> bool {
         if !self.any.load(Ordering::Relaxed) {
             return false;
         }
@@ -95,7 +95,7 @@ impl TimeOuts {
 
     /// A modern client closed its stream at this age of a call. That says nothing, unless it has
     /// done so before at the same age.
-    pub fn left(&self, caller: &Caller, client: &Client, age: Duration) {
+    pub(crate) fn left(&self, caller: &Caller, client: &Client, age: Duration) {
         let usual = {
             let mut clients = self.clients.lock().expect("no panic while the time-outs are held");
             let Some(learned) = learned_of(&mut clients, Key::new(caller, client)) else { return };
@@ -109,7 +109,7 @@ impl TimeOuts {
     }
 
     /// A call was given up at this age: from the next one on the budget is 80 % of it.
-    pub fn timed_out(&self, caller: &Caller, client: &Client, age: Duration) {
+    pub(crate) fn timed_out(&self, caller: &Caller, client: &Client, age: Duration) {
         let mut clients = self.clients.lock().expect("no panic while the time-outs are held");
         let now = Instant::now();
         let limit = (age * 4 / 5).max(LEAST);
@@ -143,7 +143,7 @@ fn learned_of(clients: &mut HashMap<Key, Learned>, key: Key) -> Option<&mut Lear
 
 /// Whether the reason of a `notifications/cancelled` speaks of a time-out. The words are those
 /// that the SDKs use.
-pub fn says_time_out(reason: &str) -> bool {
+pub(crate) fn says_time_out(reason: &str) -> bool {
     const WORDS: [&str; 6] =
         ["timed out", "timeout", "time out", "time-out", "deadline exceeded", "-32001"];
     let reason = reason.to_lowercase();

@@ -6,7 +6,7 @@ use super::string::{quoted, string};
 /// that a server which answers `"\u0031"` with `"1"`, or `1.0` with `1`, is still understood.
 /// `"1"` and `1` differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Id {
+pub(crate) enum Id {
     /// a number without a fraction that fits
     Number(i64),
     /// a string, unescaped
@@ -17,7 +17,7 @@ pub enum Id {
 
 impl Id {
     /// Reads raw JSON text; `None` for what can be no id (`null`, objects, arrays, booleans).
-    pub fn parse(raw: &str) -> Option<Id> {
+    pub(crate) fn parse(raw: &str) -> Option<Id> {
         match raw.as_bytes().first()? {
             b'"' => Some(match string(raw) {
                 Some(text) => Id::Text(text.into()),
@@ -40,12 +40,12 @@ impl Id {
     }
 
     /// Whether this raw JSON text is the id.
-    pub fn is_written(&self, raw: &str) -> bool {
+    pub(crate) fn is_written(&self, raw: &str) -> bool {
         Id::parse(raw).as_ref() == Some(self)
     }
 
     /// The id as raw JSON text.
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         match self {
             Id::Number(n) => n.to_string(),
             Id::Text(text) => quoted(text),

@@ -21,7 +21,7 @@ const AHEAD: usize = 4 << 20;
 
 /// One line without its line end.
 #[derive(Debug, PartialEq)]
-pub enum Line {
+pub(crate) enum Line {
     /// a whole line
     Whole(Bytes),
     /// a line above the limit, thrown away but for its two ends
@@ -29,14 +29,14 @@ pub enum Line {
 }
 
 /// A message as one line: a line end inside JSON text is always white space.
-pub fn one_line(message: &Bytes) -> Bytes {
+pub(crate) fn one_line(message: &Bytes) -> Bytes {
     let space = |byte: &u8| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
     message.iter().map(space).collect()
 }
 
 /// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
 /// replaced (contract §1.1).
-pub fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
+pub(crate) fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
     match from_utf8(line) {
         Ok(text) => f(line, text),
         Err(_) => {
@@ -47,7 +47,7 @@ pub fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
 }
 
 /// Cuts lines out of a byte stream. No byte is scanned twice, and no more than the limit is kept.
-pub struct Lines {
+pub(crate) struct Lines {
     buffer: BytesMut,
     scanned: usize,
     limit: usize,
@@ -64,12 +64,12 @@ pub(super) struct Skipped {
 
 impl Lines {
     /// `limit`: the longest line in bytes (`max_message`).
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { buffer: BytesMut::new(), scanned: 0, limit, skipping: None, at_start: true }
     }
 
     /// Reads what is there, waiting for the first byte. 0 is the end of the stream.
-    pub async fn fill(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
+    pub(crate) async fn fill(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         self.buffer.reserve(READ.max(self.buffer.len().min(self.limit)));
         from.read_buf(&mut self.buffer).await
     }
@@ -80,7 +80,7 @@ impl Lines {
     }
 
     /// The next line that is complete. Empty lines are passed over.
-    pub fn next_line(&mut self) -> Option<Line> {
+    pub(crate) fn next_line(&mut self) -> Option<Line> {
         loop {
             let Some(found) = memchr(b'\n', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
@@ -109,7 +109,7 @@ impl Lines {
     }
 
     /// The rest at the end of the stream: a last line without a line end.
-    pub fn last_line(&mut self) -> Option<Line> {
+    pub(crate) fn last_line(&mut self) -> Option<Line> {
         let rest = self.buffer.split();
         self.scanned = 0;
         if let Some(skipped) = self.skipping.take() {
@@ -169,7 +169,7 @@ impl Skipped {
 
 /// Reads a stream to its end: hands over each line, and waits between reads where `room` gives
 /// something to wait for. Some is read meanwhile, so that an end behind it is seen.
-pub async fn each_line<F: Future<Output = ()>>(
+pub(crate) async fn each_line<F: Future<Output = ()>>(
     mut from: impl AsyncRead + Unpin,
     limit: usize,
     mut on_line: impl FnMut(Line),
@@ -200,7 +200,7 @@ pub async fn each_line<F: Future<Output = ()>>(
 }
 
 /// Gathers one message that comes in pieces, with a bound on memory.
-pub struct Gathered {
+pub(crate) struct Gathered {
     limit: usize,
     expected: usize,
     first: Bytes,
@@ -211,14 +211,14 @@ pub struct Gathered {
 impl Gathered {
     /// `limit`: the longest message in bytes (`max_message`). `expected`: how long the message says
     /// that it is, 0 where it does not.
-    pub fn new(limit: usize, expected: u64) -> Self {
+    pub(crate) fn new(limit: usize, expected: u64) -> Self {
         let expected = usize::try_from(expected).map_or(limit, |expected| expected.min(limit));
         Gathered { limit, expected, first: Bytes::new(), more: BytesMut::new(), skipped: None }
     }
 
     /// Adds a piece. A message of one piece is not copied; a piece that others follow is not held,
     /// so that the buffer which it is a part of can be used again.
-    pub fn add(&mut self, piece: Bytes) {
+    pub(crate) fn add(&mut self, piece: Bytes) {
         let is_first = self.first.is_empty() && self.more.is_empty();
         if let Some(skipped) = &mut self.skipped {
             skipped.add(&piece);
@@ -238,7 +238,7 @@ impl Gathered {
     }
 
     /// The message; `None` where there is nothing but white space.
-    pub fn finish(self) -> Option<Line> {
+    pub(crate) fn finish(self) -> Option<Line> {
         if let Some(skipped) = self.skipped {
             return Some(skipped.finish(&[]));
         }
@@ -251,7 +251,7 @@ impl Gathered {
 
 /// A message kept for longer than its turn: a small one is copied, so that it does not hold the
 /// whole read buffer that it is a slice of.
-pub fn keep(bytes: &Bytes) -> Bytes {
+pub(crate) fn keep(bytes: &Bytes) -> Bytes {
     if bytes.len() < READ / 2 { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
 }
 

@@ -19,7 +19,7 @@ use super::string::string;
 /// What is known of a message without looking into it. Every field is the raw JSON text of the
 /// member; of a key that stands twice, the last one counts, as in most JSON readers.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Envelope<'a> {
+pub(crate) struct Envelope<'a> {
     /// `jsonrpc`
     pub version: Option<&'a str>,
     /// `id`
@@ -36,7 +36,7 @@ pub struct Envelope<'a> {
 
 /// What a message is, as JSON-RPC 2.0 tells its kinds apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// has `method` and `id`
     Request,
     /// has `method` and no `id`
@@ -49,12 +49,12 @@ pub enum Kind {
 
 impl<'a> Envelope<'a> {
     /// Reads the envelope of one JSON object. Fails on anything that is not a JSON object.
-    pub fn parse(text: &'a str) -> serde_json::Result<Self> {
+    pub(crate) fn parse(text: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 
     /// The kind of the message.
-    pub fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match (self.method, self.id) {
             (Some(_), Some(_)) => Kind::Request,
             (Some(_), None) => Kind::Notification,
@@ -64,27 +64,27 @@ impl<'a> Envelope<'a> {
     }
 
     /// Whether it is a message of JSON-RPC 2.0: log lines of a server may be JSON too.
-    pub fn is_message(&self) -> bool {
+    pub(crate) fn is_message(&self) -> bool {
         self.is_json_rpc() && self.kind() != Kind::Unknown
     }
 
     /// Whether it says so of itself.
-    pub fn is_json_rpc(&self) -> bool {
+    pub(crate) fn is_json_rpc(&self) -> bool {
         self.version == Some("\"2.0\"")
     }
 
     /// The id of a request; `None` for any other message.
-    pub fn request_id(&self) -> Option<Id> {
+    pub(crate) fn request_id(&self) -> Option<Id> {
         self.id.filter(|_| self.kind() == Kind::Request).and_then(Id::parse)
     }
 
     /// The code of an error; `None` for anything else.
-    pub fn error_code(&self) -> Option<i32> {
+    pub(crate) fn error_code(&self) -> Option<i32> {
         Members::parse(self.error?)?.get("code")?.parse().ok()
     }
 
     /// The method's name; empty where there is none or where it is not a string.
-    pub fn method_name(&self) -> Cow<'a, str> {
+    pub(crate) fn method_name(&self) -> Cow<'a, str> {
         self.method.and_then(string).unwrap_or_default()
     }
 }
@@ -158,7 +158,7 @@ impl Visitor<'_> for FieldSeed {
 }
 
 /// A message on its way through.
-pub struct Message<'a> {
+pub(crate) struct Message<'a> {
     pub line: &'a Bytes,
     pub text: &'a str,
     pub envelope: Envelope<'a>,
@@ -167,42 +167,42 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    pub fn new(line: &'a Bytes, text: &'a str, envelope: Envelope<'a>) -> Self {
+    pub(crate) fn new(line: &'a Bytes, text: &'a str, envelope: Envelope<'a>) -> Self {
         Message { line, text, envelope, status: None }
     }
 
     /// A message of our own making.
-    pub fn of(line: &'a Bytes) -> Self {
+    pub(crate) fn of(line: &'a Bytes) -> Self {
         let text = text_of(line);
         Self::new(line, text, Envelope::parse(text).unwrap_or_default())
     }
 
     /// The raw id; empty where there is none.
-    pub fn id(&self) -> &'a str {
+    pub(crate) fn id(&self) -> &'a str {
         self.envelope.id.unwrap_or_default()
     }
 
     /// Puts the id in by which the server knows the request, where the client wrote another.
-    pub fn go_by(&self, inside: &Id, edits: &mut Edits) {
+    pub(crate) fn go_by(&self, inside: &Id, edits: &mut Edits) {
         if !inside.is_written(self.id()) {
             edits.replace(self.text, self.id(), inside.to_json());
         }
     }
 
     /// The bytes to send on.
-    pub fn edited(&self, edits: Edits) -> Bytes {
+    pub(crate) fn edited(&self, edits: Edits) -> Bytes {
         if edits.is_empty() { self.line.clone() } else { edits.apply(self.text).into() }
     }
 
     /// Logs that the message came.
-    pub fn trace(&self, from: &str) {
+    pub(crate) fn trace(&self, from: &str) {
         let method = &*self.envelope.method_name();
         debug!(from, method, id = self.envelope.id, bytes = self.line.len());
     }
 }
 
 /// The text of a line that was found to be valid, or that we made.
-pub fn text_of(line: &Bytes) -> &str {
+pub(crate) fn text_of(line: &Bytes) -> &str {
     from_utf8(line).unwrap_or_default()
 }
 

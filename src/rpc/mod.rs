@@ -3,13 +3,13 @@
 //! Nothing here knows of sessions or transports: a message is the bytes that came in, and
 //! everything else borrows from them.
 
-pub mod id;
-pub mod lines;
-pub mod message;
-pub mod object;
-pub mod outbox;
-pub mod parsed_line;
-pub mod splice;
-pub mod sse;
-pub mod string;
-pub mod truncated;
+pub(crate) mod id;
+pub(crate) mod lines;
+pub(crate) mod message;
+pub(crate) mod object;
+pub(crate) mod outbox;
+pub(crate) mod parsed_line;
+pub(crate) mod splice;
+pub(crate) mod sse;
+pub(crate) mod string;
+pub(crate) mod truncated;

@@ -12,7 +12,7 @@ use super::string::string;
 
 /// A member of an object: key and value as raw JSON text.
 #[derive(Debug, Clone, Copy)]
-pub struct Member<'a> {
+pub(crate) struct Member<'a> {
     /// with its quotes
     pub key: &'a str,
     /// raw JSON
@@ -22,46 +22,46 @@ pub struct Member<'a> {
 /// The members of one JSON object, in the order of the text. Those of a usual message need no
 /// memory of their own.
 #[derive(Debug, Default)]
-pub struct Members<'a>(SmallVec<[Member<'a>; 6]>);
+pub(crate) struct Members<'a>(SmallVec<[Member<'a>; 6]>);
 
 impl<'a> Members<'a> {
     /// `None` where `text` is not a JSON object.
-    pub fn parse(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 
     /// The raw value of a member; the last one where the key stands twice.
-    pub fn get(&self, key: &str) -> Option<&'a str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a str> {
         self.position(key).map(|at| self.0[at].value)
     }
 
     /// A member that is a string, unescaped.
-    pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key).and_then(string)
     }
 
     /// A member that is an object, parsed one level deeper.
-    pub fn object(&self, key: &str) -> Option<Members<'a>> {
+    pub(crate) fn object(&self, key: &str) -> Option<Members<'a>> {
         Members::parse(self.get(key)?)
     }
 
     /// Where the member stands, to be edited.
-    pub fn position(&self, key: &str) -> Option<usize> {
+    pub(crate) fn position(&self, key: &str) -> Option<usize> {
         self.0.iter().rposition(|member| member.is(key))
     }
 
     /// All members, in the order of the text.
-    pub fn iter(&self) -> std::slice::Iter<'_, Member<'a>> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Member<'a>> {
         self.0.iter()
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// The member at a position.
-    pub fn at(&self, index: usize) -> Member<'a> {
+    pub(crate) fn at(&self, index: usize) -> Member<'a> {
         self.0[index]
     }
 }
@@ -75,7 +75,7 @@ impl<'a> Member<'a> {
     }
 
     /// The key, unescaped; empty for a key that has a lone surrogate.
-    pub fn name(&self) -> Cow<'a, str> {
+    pub(crate) fn name(&self) -> Cow<'a, str> {
         string(self.key).unwrap_or_default()
     }
 }
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 /// The elements of a JSON array as raw text; `None` where `text` is not an array.
-pub fn elements(text: &str) -> Option<Vec<&str>> {
+pub(crate) fn elements(text: &str) -> Option<Vec<&str>> {
     if !text.starts_with('[') {
         return None;
     }

@@ -25,11 +25,11 @@ const HELD: usize = 256 << 10;
 const HIGH_WATER: usize = 8 << 20;
 
 /// Something to wait for, such as room in a queue.
-pub type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A queue of messages on their way to one peer.
 #[derive(Default)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     queue: Mutex<Queue>,
     /// wakes who waits for room, or for the end
     drained: Notify,
@@ -116,7 +116,7 @@ impl Outbox {
 
     /// Queues one message, as one line: what came over HTTP may have been several. The line end is
     /// added. After `close` or a broken pipe it is dropped, and `false` is returned.
-    pub fn push(&self, message: &Bytes) -> bool {
+    pub(crate) fn push(&self, message: &Bytes) -> bool {
         if memchr(b'\n', message).is_some() {
             return self.push_line(&one_line(message));
         }
@@ -135,36 +135,36 @@ impl Outbox {
     }
 
     /// No more messages; the writer ends when what is queued has been written.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut queue = self.queue();
         queue.closed = true;
         queue.wake_writer();
     }
 
     /// Whether messages still reach the peer.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         let queue = self.queue();
         !queue.closed && !queue.broken
     }
 
     /// Whether the queue is below its high-water mark.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.queue().has_room()
     }
 
     /// Waits until the queue is below its high-water mark.
-    pub async fn room(&self) {
+    pub(crate) async fn room(&self) {
         self.until(Queue::has_room).await
     }
 
     /// Waits while so much is queued that it must be answers of our own to a client that reads
     /// none of them.
-    pub async fn answers_room(&self) {
+    pub(crate) async fn answers_room(&self) {
         self.until(|queue| queue.pending < 4 * HIGH_WATER).await
     }
 
     /// Waits until everything pushed so far has been written, or can't be.
-    pub async fn flushed(&self) {
+    pub(crate) async fn flushed(&self) {
         self.until(|queue| queue.pending == 0).await
     }
 
@@ -185,7 +185,7 @@ impl Outbox {
 
     /// Writes what is pushed until `close`, or until the peer is gone. However it ends, be it
     /// aborted, nobody waits for this queue any more.
-    pub async fn run(&self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+    pub(crate) async fn run(&self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
         let _broken = Broken(self);
         self.write_all(&mut to).await
     }

@@ -12,7 +12,7 @@ const SHOWN: usize = 200;
 
 /// A line that was received.
 #[derive(Debug)]
-pub enum ParsedLine<'a> {
+pub(crate) enum ParsedLine<'a> {
     /// a JSON object
     Object { line: &'a Bytes, text: &'a str, envelope: Envelope<'a> },
     /// what begins as an array; it need not be JSON
@@ -25,7 +25,7 @@ pub enum ParsedLine<'a> {
 
 impl ParsedLine<'_> {
     /// Parses a line, and hands it over.
-    pub fn parse<T>(line: &Line, f: impl FnOnce(&ParsedLine) -> T) -> T {
+    pub(crate) fn parse<T>(line: &Line, f: impl FnOnce(&ParsedLine) -> T) -> T {
         match line {
             Line::Whole(line) => with_text(line, |line, text| f(&ParsedLine::of(line, text))),
             Line::TooLong { head, tail, length } => {
@@ -46,7 +46,7 @@ impl ParsedLine<'_> {
     }
 
     /// Its envelope, where it is one JSON object.
-    pub fn envelope(&self) -> Option<&Envelope<'_>> {
+    pub(crate) fn envelope(&self) -> Option<&Envelope<'_>> {
         match self {
             ParsedLine::Object { envelope, .. } => Some(envelope),
             _ => None,
@@ -54,7 +54,7 @@ impl ParsedLine<'_> {
     }
 
     /// Whether it is, or holds, the answer to a request.
-    pub fn answers(&self, id: &Id) -> bool {
+    pub(crate) fn answers(&self, id: &Id) -> bool {
         let is_answer = |envelope: &Envelope| {
             envelope.is_message()
                 && envelope.kind() == Kind::Response
@@ -72,7 +72,7 @@ impl ParsedLine<'_> {
 }
 
 /// The start of a line, for the log.
-pub fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     text.chars().take(SHOWN).flat_map(char::escape_debug).collect()
 }
 

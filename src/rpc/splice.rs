@@ -11,26 +11,31 @@ use super::string::quoted;
 /// A set of replacements in one text. Their ranges must not overlap: an object or array is edited
 /// once.
 #[derive(Default)]
-pub struct Edits(Vec<(Range<usize>, String)>);
+pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
 impl Edits {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Replaces `part`, a slice of `text`.
-    pub fn replace(&mut self, text: &str, part: &str, with: impl Into<String>) {
+    pub(crate) fn replace(&mut self, text: &str, part: &str, with: impl Into<String>) {
         self.0.push((span(text, part), with.into()));
     }
 
     /// Edits one JSON object, a slice of `text`: takes members out (`None`), and sets others to
     /// raw JSON, in place where they are there and else at the end. Only one such edit may be made
     /// of an object.
-    pub fn edit_object(&mut self, text: &str, object: &str, changes: &[(&str, Option<&str>)]) {
+    pub(crate) fn edit_object(
+        &mut self,
+        text: &str,
+        object: &str,
+        changes: &[(&str, Option<&str>)],
+    ) {
         let Some(members) = Members::parse(object) else { return };
         let mut kept = 0;
         for (index, member) in members.iter().enumerate() {
@@ -55,13 +60,19 @@ impl Edits {
     }
 
     /// Sets one member of an object.
-    pub fn set_member(&mut self, text: &str, object: &str, key: &str, value: &str) {
+    pub(crate) fn set_member(&mut self, text: &str, object: &str, key: &str, value: &str) {
         self.edit_object(text, object, &[(key, Some(value))]);
     }
 
     /// Takes the member at `index` out of an object, with the comma before it, or, where nothing
     /// before it stays (`first`), with the comma after it.
-    pub fn remove_member(&mut self, text: &str, members: &Members, index: usize, first: bool) {
+    pub(crate) fn remove_member(
+        &mut self,
+        text: &str,
+        members: &Members,
+        index: usize,
+        first: bool,
+    ) {
         let own = span(text, members.at(index).key).start..span(text, members.at(index).value).end;
         let range = match (first, index + 1 < members.len()) {
             (false, _) => span(text, members.at(index - 1).value).end..own.end,
@@ -73,7 +84,13 @@ impl Edits {
 
     /// Takes the element at `index` out of an array, with the comma before it, or, where nothing
     /// before it stays (`first`), with the comma after it.
-    pub fn remove_element(&mut self, text: &str, elements: &[&str], index: usize, first: bool) {
+    pub(crate) fn remove_element(
+        &mut self,
+        text: &str,
+        elements: &[&str],
+        index: usize,
+        first: bool,
+    ) {
         let own = span(text, elements[index]);
         let range = match (first, elements.get(index + 1)) {
             (false, _) => span(text, elements[index - 1]).end..own.end,
@@ -85,14 +102,14 @@ impl Edits {
 
     /// Inserts `with` right before the end of `array`, a slice of `text` that is a JSON array;
     /// `first`: no element before it stays.
-    pub fn append_elements(&mut self, text: &str, array: &str, with: &str, first: bool) {
+    pub(crate) fn append_elements(&mut self, text: &str, array: &str, with: &str, first: bool) {
         let end = span(text, array).end - 1;
         let comma = if first { "" } else { "," };
         self.0.push((end..end, format!("{comma}{with}")));
     }
 
     /// The text with all replacements made.
-    pub fn apply(mut self, text: &str) -> String {
+    pub(crate) fn apply(mut self, text: &str) -> String {
         self.0.sort_by_key(|(range, _)| (range.start, range.end));
         let grown: usize = self.0.iter().map(|(_, with)| with.len()).sum();
         let mut out = String::with_capacity(text.len() + grown);
@@ -112,14 +129,14 @@ impl Edits {
 }
 
 /// Where `part` stands in `text`; `part` must be a slice of it.
-pub fn span(text: &str, part: &str) -> Range<usize> {
+pub(crate) fn span(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     debug_assert!(start + part.len() <= text.len());
     start..start + part.len()
 }
 
 /// §1.1.1: the id renamed, or restored.
-pub fn with_id(text: &str, id: &str, with: &str) -> String {
+pub(crate) fn with_id(text: &str, id: &str, with: &str) -> String {
     let mut edits = Edits::new();
     edits.replace(text, id, with);
     edits.apply(text)

@@ -16,7 +16,7 @@ const HELD: usize = 64 << 10;
 
 /// One event. Such as have no field that we know are passed over.
 #[derive(Debug, Default, PartialEq)]
-pub struct Event {
+pub(crate) struct Event {
     /// `event`; `None` stands for `message`
     pub name: Option<Bytes>,
     /// `data`, the lines joined by LF; `None` where there is none, or only empty lines
@@ -29,13 +29,13 @@ pub struct Event {
 
 impl Event {
     /// Whether its data is a message.
-    pub fn is_message(&self) -> bool {
+    pub(crate) fn is_message(&self) -> bool {
         self.name.as_deref().is_none_or(|name| name == b"message")
     }
 }
 
 /// Cuts events out of a byte stream. No more is kept than the limit and one read.
-pub struct Events {
+pub(crate) struct Events {
     limit: usize,
     buffer: BytesMut,
     /// so much of the buffer was searched for the end of its first line
@@ -66,7 +66,7 @@ enum Data {
 
 impl Events {
     /// `limit`: the longest data of an event in bytes (`max_message`).
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Events {
             limit,
             buffer: BytesMut::new(),
@@ -80,7 +80,7 @@ impl Events {
     }
 
     /// Takes up what was read; all events that it ends must be taken before more is.
-    pub fn feed(&mut self, read: Bytes) {
+    pub(crate) fn feed(&mut self, read: Bytes) {
         if self.buffer.is_empty() {
             // No copy where nobody else holds the read.
             self.buffer = BytesMut::from(read);
@@ -90,7 +90,7 @@ impl Events {
     }
 
     /// The next event that is complete.
-    pub fn next_event(&mut self) -> Option<Event> {
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
         while let Some(line) = self.line() {
             if !line.is_empty() {
                 self.field(line);
@@ -103,7 +103,7 @@ impl Events {
 
     /// At a proper end of the stream: an event whose last line is complete, and which was not
     /// ended by an empty line.
-    pub fn last_event(&mut self) -> Option<Event> {
+    pub(crate) fn last_event(&mut self) -> Option<Event> {
         if self.buffer.is_empty() { self.dispatch() } else { None }
     }
 

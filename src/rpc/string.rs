@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// The text that a raw JSON string stands for; `None` where it is no string, or one with a lone
 /// surrogate.
-pub fn string(raw: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn string(raw: &str) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
     if !inner.contains('\\') {
         return Some(Cow::Borrowed(inner));
@@ -13,6 +13,6 @@ pub fn string(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 /// A text as raw JSON string, with its quotes.
-pub fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always valid JSON")
 }

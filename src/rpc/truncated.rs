@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::id::Id;
 
 /// The raw id of a message of which only the two ends are left: most writers put it first or last.
-pub fn id_at_an_end(head: &[u8], tail: &[u8]) -> Option<String> {
+pub(crate) fn id_at_an_end(head: &[u8], tail: &[u8]) -> Option<String> {
     let number_or_string = |text: &str| {
         let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
         let raw = values.next()?.ok()?.get();
@@ -23,7 +23,7 @@ pub fn id_at_an_end(head: &[u8], tail: &[u8]) -> Option<String> {
 
 /// Whether a message of which only the beginning is left is a request: its method stands before
 /// anything that an answer has.
-pub fn is_request(head: &[u8]) -> bool {
+pub(crate) fn is_request(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     let at = |key: &str| head.find(key).unwrap_or(usize::MAX);
     at("\"method\":") < at("\"result\":").min(at("\"error\":"))

@@ -5,7 +5,7 @@ use http::header::ACCEPT;
 
 /// The media types of `Accept` that matter.
 #[derive(Debug, Clone, Copy)]
-pub struct AcceptedTypes {
+pub(crate) struct AcceptedTypes {
     /// an answer alone, as JSON
     pub json: bool,
     /// a stream of events
@@ -14,7 +14,7 @@ pub struct AcceptedTypes {
 
 impl AcceptedTypes {
     /// From the headers; a client that says nothing takes JSON.
-    pub fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut types = AcceptedTypes { json: !headers.contains_key(ACCEPT), events: false };
         for value in headers.get_all(ACCEPT) {
             for part in value.to_str().unwrap_or_default().split(',') {

@@ -15,7 +15,7 @@ use crate::rpc::id::Id;
 use super::principal::Principal;
 
 /// A session of a legacy client.
-pub struct LegacySession {
+pub(crate) struct LegacySession {
     /// what the client knows it by
     pub id: String,
     /// the relay between the client and its server
@@ -29,7 +29,7 @@ pub struct LegacySession {
 }
 
 /// What all modern clients of one principal share.
-pub struct SharedSession {
+pub(crate) struct SharedSession {
     /// the relay between the clients and their server
     pub session: Arc<Session>,
     /// when it was used
@@ -41,14 +41,14 @@ pub struct SharedSession {
 }
 
 /// When a session was last used, and the end of its use.
-pub struct LastUse {
+pub(crate) struct LastUse {
     last: Mutex<Instant>,
     retired: Notify,
 }
 
 impl LastUse {
     /// It is used now.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         LastUse { last: Mutex::new(Instant::now()), retired: Notify::new() }
     }
 
@@ -57,22 +57,22 @@ impl LastUse {
     }
 
     /// It is used again.
-    pub fn touch(&self) {
+    pub(crate) fn touch(&self) {
         *self.last() = Instant::now();
     }
 
     /// How long it was not used.
-    pub fn idle(&self) -> Duration {
+    pub(crate) fn idle(&self) -> Duration {
         self.last().elapsed()
     }
 
     /// Nobody will use it any more.
-    pub fn retire(&self) {
+    pub(crate) fn retire(&self) {
         self.retired.notify_one();
     }
 
     /// Waits until nobody will use it any more.
-    pub async fn retired(&self) {
+    pub(crate) async fn retired(&self) {
         self.retired.notified().await;
     }
 }
@@ -102,13 +102,13 @@ fn tell(session: &Session, responder: &HttpResponder, delivered: bool, closing_c
 
 impl SharedSession {
     /// A session that no request has used.
-    pub fn new(session: Arc<Session>) -> Arc<Self> {
+    pub(crate) fn new(session: Arc<Session>) -> Arc<Self> {
         let (open, last_key) = (AtomicUsize::new(0), AtomicI64::new(0));
         Arc::new(SharedSession { session, last_use: LastUse::new(), open, last_key })
     }
 
     /// A request came in. Several clients use the same ids, so it gets a name of its own.
-    pub fn open(
+    pub(crate) fn open(
         self: &Arc<Self>,
         accepts_events: bool,
         wants_logs: bool,
@@ -127,7 +127,7 @@ impl SharedSession {
     }
 
     /// Whether a client waits for anything.
-    pub fn in_use(&self) -> bool {
+    pub(crate) fn in_use(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0
     }
 }

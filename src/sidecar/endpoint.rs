@@ -17,7 +17,7 @@ use super::answers::{empty, error, not_allowed, passed_on, text, unauthorized};
 use super::service::Sidecar;
 
 /// Where MCP is spoken.
-pub const PATH: &str = "/mcp";
+pub(crate) const PATH: &str = "/mcp";
 /// Where a server says how to get a token for it (RFC 9728).
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 

@@ -11,19 +11,19 @@ use super::client_session::LegacySession;
 use super::sessions::Sessions;
 
 /// A session whose `initialize` is not answered. Unless it succeeds, the session ends.
-pub struct Handshake {
+pub(crate) struct Handshake {
     sessions: Arc<Sessions>,
     session: Option<Arc<LegacySession>>,
 }
 
 impl Handshake {
     /// `session` has begun, and waits for the answer to its `initialize`.
-    pub fn new(sessions: Arc<Sessions>, session: Arc<LegacySession>) -> Self {
+    pub(crate) fn new(sessions: Arc<Sessions>, session: Arc<LegacySession>) -> Self {
         Handshake { sessions, session: Some(session) }
     }
 
     /// The response to `initialize`, with the session's id unless that has failed.
-    pub fn complete(mut self, mut response: Response<Body>, failed: bool) -> Response<Body> {
+    pub(crate) fn complete(mut self, mut response: Response<Body>, failed: bool) -> Response<Body> {
         if !failed
             && let Some(session) = self.session.take()
             && let Ok(id) = HeaderValue::from_str(&session.id)

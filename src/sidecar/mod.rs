@@ -21,7 +21,7 @@ mod service;
 mod session_of;
 mod sessions;
 
-pub use endpoint::PATH;
-pub use principal::Principals;
-pub use service::Sidecar;
-pub use sessions::Sessions;
+pub(crate) use endpoint::PATH;
+pub(crate) use principal::Principals;
+pub(crate) use service::Sidecar;
+pub(crate) use sessions::Sessions;

@@ -24,7 +24,7 @@ use super::outcome::PostOutcome;
 use super::service::Sidecar;
 
 /// Whether a message is to be served without a session: it says so itself, or its header does.
-pub fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
+pub(crate) fn is_modern(headers: &HeaderMap, params: &Params) -> bool {
     let named = || {
         headers.get(PROTOCOL_VERSION).is_some_and(|version| version.as_bytes() >= MODERN.as_bytes())
     };

@@ -7,7 +7,7 @@ use crate::downstream::http::{Body, ResponseReader};
 use super::handshake::Handshake;
 
 /// How a POST is answered.
-pub enum PostOutcome {
+pub(crate) enum PostOutcome {
     /// with this, without the server
     Answered(Box<Response<Body>>),
     /// with what is read here

@@ -7,17 +7,17 @@ use uuid::Uuid;
 use crate::config::ServerConfig;
 
 /// A caller's identity: a keyed digest, so that a token is found nowhere in memory or logs.
-pub type Principal = Option<std::sync::Arc<str>>;
+pub(crate) type Principal = Option<std::sync::Arc<str>>;
 
 /// Tells principals apart.
-pub struct Principals {
+pub(crate) struct Principals {
     header: Option<HeaderName>,
     key: [u8; 32],
 }
 
 impl Principals {
     /// By the header that the configuration names.
-    pub fn new(server: &ServerConfig) -> Self {
+    pub(crate) fn new(server: &ServerConfig) -> Self {
         // Random, since digests are compared within this process alone.
         let halves = [Uuid::new_v4(), Uuid::new_v4()];
         let mut key = [0; 32];
@@ -27,7 +27,7 @@ impl Principals {
     }
 
     /// Who sends these headers; `None` for a caller without an identity.
-    pub fn of(&self, headers: &HeaderMap) -> Principal {
+    pub(crate) fn of(&self, headers: &HeaderMap) -> Principal {
         let value = headers.get(self.header.as_ref()?)?;
         if value.is_empty() {
             return None;

@@ -15,7 +15,7 @@ const NEXT_PART: Duration = Duration::from_secs(60);
 
 /// Why a body was not read.
 #[derive(Debug, thiserror::Error)]
-pub enum BodyError {
+pub(crate) enum BodyError {
     /// it is longer than this limit
     #[error("the body is longer than max_message ({0} bytes)")]
     TooLong(usize),
@@ -35,7 +35,7 @@ pub enum BodyError {
 ///
 /// # Errors
 /// See [`BodyError`].
-pub async fn read(
+pub(crate) async fn read(
     headers: &HeaderMap,
     mut body: Incoming,
     limit: usize,

@@ -18,7 +18,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 const LONGEST_ERROR: usize = 64 << 10;
 
 /// What goes back first, which decides how.
-pub enum FirstPart {
+pub(crate) enum FirstPart {
     /// events; `silent`: there is none yet, and the silence has to be broken
     Events { silent: bool },
     /// the answer, and nothing else
@@ -33,7 +33,7 @@ impl FirstPart {
     /// Waits until there is something to send back, or a silence to break: nothing is committed
     /// before. An answer that comes first leaves alone, anything else on a stream that ends with
     /// the answer.
-    pub async fn wait(reader: &mut ResponseReader, accept: AcceptedTypes) -> Self {
+    pub(crate) async fn wait(reader: &mut ResponseReader, accept: AcceptedTypes) -> Self {
         let silent = match accept.events {
             true => timeout(SILENCE, reader.first_event()).await.is_err(),
             false => {
@@ -52,7 +52,7 @@ impl FirstPart {
     }
 
     /// Whether the request has failed. On a stream that is not known yet.
-    pub fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         match self {
             FirstPart::Events { .. } => false,
             FirstPart::Answer(answer) => !answer.has_result,
@@ -61,7 +61,7 @@ impl FirstPart {
     }
 
     /// The response that begins with it.
-    pub fn respond(self, mut reader: ResponseReader) -> Response<Body> {
+    pub(crate) fn respond(self, mut reader: ResponseReader) -> Response<Body> {
         match self {
             FirstPart::Events { silent } => {
                 events(Body::Events(Box::new(SseBody::new(reader, silent))))

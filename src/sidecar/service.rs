@@ -14,7 +14,7 @@ use super::principal::Principals;
 use super::sessions::Sessions;
 
 /// The sidecar, as far as one request is concerned.
-pub struct Sidecar {
+pub(crate) struct Sidecar {
     pub(super) config: Arc<Config>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) principals: Principals,
@@ -25,7 +25,7 @@ pub struct Sidecar {
 
 impl Sidecar {
     /// A sidecar in front of `server`, which the sessions use too.
-    pub fn new(
+    pub(crate) fn new(
         config: Arc<Config>,
         sessions: Arc<Sessions>,
         principals: Principals,

@@ -15,7 +15,7 @@ use super::service::Sidecar;
 
 /// Why a request belongs to no session.
 #[derive(Debug, thiserror::Error)]
-pub enum UnknownSession {
+pub(crate) enum UnknownSession {
     /// it names none
     #[error("Mcp-Session-Id is missing: begin with initialize")]
     Unnamed,
@@ -29,7 +29,7 @@ pub enum UnknownSession {
 
 impl UnknownSession {
     /// The response that says so.
-    pub fn response(&self) -> Response<Body> {
+    pub(crate) fn response(&self) -> Response<Body> {
         let (status, code) = match self {
             UnknownSession::Unnamed | UnknownSession::BadVersion => {
                 (StatusCode::BAD_REQUEST, REFUSED)

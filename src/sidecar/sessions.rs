@@ -29,7 +29,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]
-pub enum NoSession {
+pub(crate) enum NoSession {
     /// so many there are already
     #[error("there are {0} sessions already (server.max_sessions); try again later")]
     TooMany(usize),
@@ -42,7 +42,7 @@ pub enum NoSession {
 }
 
 /// All sessions.
-pub struct Sessions {
+pub(crate) struct Sessions {
     shared: Shared,
     server: Server,
     /// see [`ClientStreams::new`]
@@ -65,7 +65,7 @@ struct SessionTable {
 impl Sessions {
     /// No sessions yet. `guess_request`: the server's messages don't say which request they belong
     /// to, as those of a child.
-    pub fn new(shared: Shared, server: Server, guess_request: bool) -> Arc<Self> {
+    pub(crate) fn new(shared: Shared, server: Server, guess_request: bool) -> Arc<Self> {
         Arc::new(Sessions { shared, server, guess_request, table: Mutex::default() })
     }
 
@@ -77,7 +77,10 @@ impl Sessions {
     ///
     /// # Errors
     /// See [`NoSession`].
-    pub fn begin(self: &Arc<Self>, principal: Principal) -> Result<Arc<LegacySession>, NoSession> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        principal: Principal,
+    ) -> Result<Arc<LegacySession>, NoSession> {
         let mut table = self.table();
         self.check_room(&table)?;
         let id = Uuid::new_v4().to_string();
@@ -99,7 +102,7 @@ impl Sessions {
     ///
     /// # Errors
     /// See [`NoSession`].
-    pub fn shared_by(
+    pub(crate) fn shared_by(
         self: &Arc<Self>,
         principal: &Principal,
     ) -> Result<Arc<SharedSession>, NoSession> {
@@ -170,7 +173,7 @@ impl Sessions {
     }
 
     /// A principal's own session of this id.
-    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<LegacySession>> {
+    pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<LegacySession>> {
         let table = self.table();
         let legacy =
             table.legacy_sessions.get(id).filter(|legacy| legacy.principal == *principal)?;
@@ -179,7 +182,7 @@ impl Sessions {
     }
 
     /// Nobody will use the session any more; its jobs run on.
-    pub fn retire(&self, legacy: &LegacySession) {
+    pub(crate) fn retire(&self, legacy: &LegacySession) {
         if self.table().legacy_sessions.remove(&legacy.id).is_some() {
             legacy.streams.finish();
             legacy.last_use.retire();
@@ -188,7 +191,7 @@ impl Sessions {
     }
 
     /// Ends sessions that have been idle for `session_idle`; runs for ever.
-    pub async fn sweep(&self) {
+    pub(crate) async fn sweep(&self) {
         let limit = self.shared.config.server.session_idle;
         let pause = (limit / 4).clamp(Duration::from_millis(50), Duration::from_secs(30));
         loop {
@@ -220,7 +223,7 @@ impl Sessions {
 
     /// Lets what runs go on for so long, or until `hurry`; then whoever waits is told, and jobs are
     /// recorded (§9).
-    pub async fn drain(&self, drain_timeout: Duration, hurry: impl Future<Output = ()>) {
+    pub(crate) async fn drain(&self, drain_timeout: Duration, hurry: impl Future<Output = ()>) {
         let mut tasks = self.retire_all();
         tokio::select! {
             () = all_ended(&mut tasks) => return,

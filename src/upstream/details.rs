@@ -2,12 +2,12 @@
 //! (contract §9).
 
 /// What stands between the cause of an end and the last lines of the server's stderr.
-pub const STDERR: &str = "; its stderr ended with:\n";
+pub(crate) const STDERR: &str = "; its stderr ended with:\n";
 /// What stands before the `PATH` in an error.
-pub const PATH: &str = " (PATH=";
+pub(crate) const PATH: &str = " (PATH=";
 
 /// The part of a cause that strangers may read: neither the server's stderr nor our environment.
-pub fn without_details(cause: &str) -> &str {
+pub(crate) fn without_details(cause: &str) -> &str {
     let end = |mark| cause.find(mark).unwrap_or(cause.len());
     &cause[..end(STDERR).min(end(PATH))]
 }

@@ -10,7 +10,7 @@ use super::observer::ServerObserver;
 use super::outgoing::Outgoing;
 
 /// What a life needs from whoever begins it.
-pub struct LifeTerms {
+pub(crate) struct LifeTerms {
     /// told what the server says
     pub observer: Arc<dyn ServerObserver>,
     /// asked for what a life can't do by itself
@@ -22,7 +22,7 @@ pub struct LifeTerms {
 }
 
 /// A life that has begun.
-pub struct Life {
+pub(crate) struct Life {
     /// takes the messages for the server
     pub sink: Arc<dyn MessageSink>,
     /// fired once, to end it
@@ -32,7 +32,7 @@ pub struct Life {
 }
 
 /// How a life ended.
-pub struct LifeEnd {
+pub(crate) struct LifeEnd {
     /// one sentence
     pub cause: Arc<str>,
     /// the server got nothing of what was sent
@@ -40,7 +40,7 @@ pub struct LifeEnd {
 }
 
 /// Whoever keeps the server there, as far as a life needs it.
-pub trait LifeKeeper: Send + Sync {
+pub(crate) trait LifeKeeper: Send + Sync {
     /// Whether messages wait for the server's handshake.
     fn is_starting(&self) -> bool;
     /// Ends the present life; it counts as a failure, of this cause.
@@ -52,7 +52,7 @@ pub trait LifeKeeper: Send + Sync {
 }
 
 /// What a life had to forget when the server did not know its session.
-pub enum Forgotten {
+pub(crate) enum Forgotten {
     /// the session; with what waited behind the refused message
     Now(Vec<Outgoing>),
     /// nothing: another one has been opened since

@@ -7,7 +7,7 @@ use crate::rpc::outbox::{Outbox, Room};
 use super::outgoing::Outgoing;
 
 /// Takes the messages for one life of a server: a child's stdin, or HTTP requests.
-pub trait MessageSink: Send + Sync {
+pub(crate) trait MessageSink: Send + Sync {
     /// Sends a message; messages leave in the order of the calls.
     fn push(&self, message: Outgoing);
     /// Whether there is room for more.

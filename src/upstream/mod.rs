@@ -14,10 +14,10 @@ mod outgoing;
 mod server;
 mod supervisor;
 
-pub use child::{Environment, Launch, REAPER_ROLE, run_reaper};
-pub use details::without_details;
-pub use http::RemoteServer;
-pub use observer::{Loss, MessageOrigin, ServerEnd, ServerObserver};
-pub use outgoing::{Headers, Outgoing};
-pub use server::{Server, StartError};
-pub use supervisor::{Delivery, Supervisor};
+pub(crate) use child::{Environment, Launch, REAPER_ROLE, run_reaper};
+pub(crate) use details::without_details;
+pub(crate) use http::RemoteServer;
+pub(crate) use observer::{Loss, MessageOrigin, ServerEnd, ServerObserver};
+pub(crate) use outgoing::{Headers, Outgoing};
+pub(crate) use server::{Server, StartError};
+pub(crate) use supervisor::{Delivery, Supervisor};

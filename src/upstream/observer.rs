@@ -12,7 +12,7 @@ use crate::rpc::parsed_line::ParsedLine;
 
 /// Whoever is told what comes from a server. Calls come in the order of the wire, and never while
 /// the caller holds a lock of the supervisor.
-pub trait ServerObserver: Send + Sync {
+pub(crate) trait ServerObserver: Send + Sync {
     /// A line of the server.
     fn message(&self, line: &ParsedLine, origin: MessageOrigin);
     /// The server is gone; nothing more comes from it.
@@ -33,7 +33,7 @@ pub trait ServerObserver: Send + Sync {
 
 /// Where a message of the server came from.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct MessageOrigin<'a> {
+pub(crate) struct MessageOrigin<'a> {
     /// the request, by the server's id, on whose stream it came; `None`: a stream of no request, or
     /// a child's stdout
     pub request: Option<&'a Id>,
@@ -43,7 +43,7 @@ pub struct MessageOrigin<'a> {
 
 /// Why a request gets no answer.
 #[derive(Debug)]
-pub struct Loss {
+pub(crate) struct Loss {
     /// one sentence: what happened, and what to do
     pub cause: Arc<str>,
     /// the server may have begun with it (contract §7)
@@ -54,14 +54,14 @@ pub struct Loss {
 
 impl Loss {
     /// The request has not reached the server, for this reason.
-    pub fn unsent(cause: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn unsent(cause: impl Into<Arc<str>>) -> Self {
         Loss { cause: cause.into(), reached: false, refusal: None }
     }
 }
 
 /// How a server ended.
 #[derive(Debug, Clone)]
-pub struct ServerEnd {
+pub(crate) struct ServerEnd {
     /// one sentence for people and models: exit code and the end of its stderr (contract §9)
     pub cause: Arc<str>,
     /// it never said anything that is JSON-RPC, and it was the first start

@@ -20,11 +20,11 @@ use crate::rpc::message::{Envelope, Kind};
 
 /// Headers that go with one message over HTTP besides those that the transport makes itself: the
 /// caller's forwarded ones, and `Mcp-Param-*`. A child has no use for them.
-pub type Headers = Option<Arc<HeaderMap>>;
+pub(crate) type Headers = Option<Arc<HeaderMap>>;
 
 /// What a message is to the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     /// the request `initialize`
     Initialize,
     /// the request `server/discover`
@@ -59,14 +59,14 @@ impl Role {
     }
 
     /// Whether it is that of a notification.
-    pub fn is_notification(&self) -> bool {
+    pub(crate) fn is_notification(&self) -> bool {
         matches!(self, Role::Initialized | Role::Cancelled(_) | Role::Notification)
     }
 }
 
 /// A message for the server.
 #[derive(Debug, Clone)]
-pub struct Outgoing {
+pub(crate) struct Outgoing {
     /// what the server gets
     pub bytes: Bytes,
     /// what goes with this message alone
@@ -83,7 +83,7 @@ pub struct Outgoing {
 
 /// The headers by which intermediaries of the modern era tell what a message is about.
 #[derive(Debug, Clone)]
-pub struct Routing {
+pub(crate) struct Routing {
     method: HeaderValue,
     name: Option<HeaderValue>,
 }
@@ -100,7 +100,7 @@ impl Routing {
     }
 
     /// Adds them to the headers of a request.
-    pub fn put_into(&self, headers: &mut HeaderMap) {
+    pub(crate) fn put_into(&self, headers: &mut HeaderMap) {
         headers.insert(METHOD, self.method.clone());
         if let Some(name) = &self.name {
             headers.insert(NAME, name.clone());
@@ -111,7 +111,7 @@ impl Routing {
 impl Outgoing {
     /// A request. `id`: by which the server knows it. `method`, `envelope` and `params` are those of
     /// the message that it was made of; no edit on the way changes what is read of them.
-    pub fn request(
+    pub(crate) fn request(
         bytes: Bytes,
         headers: Headers,
         id: Id,
@@ -126,7 +126,12 @@ impl Outgoing {
     }
 
     /// A request of our own; `params` is raw JSON.
-    pub fn own_request(id: &Id, method: Method, params: Option<&str>, headers: Headers) -> Self {
+    pub(crate) fn own_request(
+        id: &Id,
+        method: Method,
+        params: Option<&str>,
+        headers: Headers,
+    ) -> Self {
         let bytes = request_line(id, method, params);
         let params = Params::parse(params);
         let envelope = Envelope::default();
@@ -134,7 +139,7 @@ impl Outgoing {
     }
 
     /// A notification; `params` as they are in `bytes`.
-    pub fn notification(
+    pub(crate) fn notification(
         bytes: Bytes,
         headers: Headers,
         method: Option<Method>,
@@ -150,7 +155,7 @@ impl Outgoing {
 
     /// A `notifications/cancelled` of the request that the server knows by `id`. `params`: those of
     /// the client's message, where it is one.
-    pub fn cancelled(bytes: Bytes, headers: Headers, id: Id, params: &Params) -> Self {
+    pub(crate) fn cancelled(bytes: Bytes, headers: Headers, id: Id, params: &Params) -> Self {
         let method = Some(Method::Cancelled);
         let routing = Some(Routing::new(method, &Envelope::default(), params));
         let revision = revision_of(params);
@@ -158,12 +163,12 @@ impl Outgoing {
     }
 
     /// An answer to a request of the server.
-    pub fn response(bytes: Bytes, headers: Headers) -> Self {
+    pub(crate) fn response(bytes: Bytes, headers: Headers) -> Self {
         Outgoing { bytes, headers, role: Role::Response, id: None, revision: None, routing: None }
     }
 
     /// A message that nobody has parsed yet.
-    pub fn parse(bytes: Bytes, headers: Headers) -> Self {
+    pub(crate) fn parse(bytes: Bytes, headers: Headers) -> Self {
         let text = String::from_utf8_lossy(&bytes);
         let envelope = Envelope::parse(&text).unwrap_or_default();
         let method = Method::of(&envelope);
@@ -184,7 +189,7 @@ impl Outgoing {
     }
 
     /// As it may be kept for longer than its turn.
-    pub fn kept(mut self) -> Self {
+    pub(crate) fn kept(mut self) -> Self {
         self.bytes = keep(&self.bytes);
         self
     }

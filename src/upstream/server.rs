@@ -8,7 +8,7 @@ use super::life::{Life, LifeTerms};
 
 /// A server, as often as it is started.
 #[derive(Clone)]
-pub enum Server {
+pub(crate) enum Server {
     /// a process of our own
     Command(Arc<Launch>),
     /// at a URL
@@ -18,14 +18,14 @@ pub enum Server {
 /// Why a server can't be started: one sentence.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub enum StartError {
+pub(crate) enum StartError {
     /// its process can't be
     Spawn(#[from] SpawnError),
 }
 
 /// Why calls can't be served now: one sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum NotReady {
+pub(crate) enum NotReady {
     /// the last process ended like that
     #[error("the server ended before it said anything")]
     Fails,
@@ -53,7 +53,7 @@ impl Server {
     ///
     /// # Errors
     /// See [`NotReady`].
-    pub async fn ready(&self) -> Result<(), NotReady> {
+    pub(crate) async fn ready(&self) -> Result<(), NotReady> {
         match self {
             Server::Command(launch) if launch.fails() => Err(NotReady::Fails),
             Server::Command(launch) => Ok(launch.find()?),

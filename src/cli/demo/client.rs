@@ -18,7 +18,7 @@ use super::transcript::{Direction, Entry};
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// A client, the process it talks with, and what they said.
-pub struct Client {
+pub(crate) struct Client {
     /// What the process is called in errors.
     peer: &'static str,
     process: Child,
@@ -33,7 +33,7 @@ impl Client {
     ///
     /// # Errors
     /// It can't be started.
-    pub fn start(peer: &'static str, mut command: Command) -> Result<Self, DemoError> {
+    pub(crate) fn start(peer: &'static str, mut command: Command) -> Result<Self, DemoError> {
         let spawned =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
         let mut process = spawned.map_err(|cause| DemoError::Start {
@@ -46,7 +46,7 @@ impl Client {
     }
 
     /// Adds a sentence to the transcript.
-    pub fn note(&mut self, text: &'static str) {
+    pub(crate) fn note(&mut self, text: &'static str) {
         self.transcript.push(Entry::Note(text));
     }
 
@@ -54,7 +54,7 @@ impl Client {
     ///
     /// # Errors
     /// There is no answer, or a refusal.
-    pub async fn initialize(&mut self) -> Result<(), DemoError> {
+    pub(crate) async fn initialize(&mut self) -> Result<(), DemoError> {
         let client_info = json!({ "name": "demo-client", "version": "1" });
         let params = json!({
             "protocolVersion": NEWEST_LEGACY, "capabilities": {}, "clientInfo": client_info
@@ -67,7 +67,7 @@ impl Client {
     ///
     /// # Errors
     /// There is no answer, or a refusal.
-    pub async fn ask(&mut self, method: Method, params: Value) -> Result<Value, DemoError> {
+    pub(crate) async fn ask(&mut self, method: Method, params: Value) -> Result<Value, DemoError> {
         let id = self.request(method, params).await?;
         self.result(id, method).await
     }
@@ -76,7 +76,11 @@ impl Client {
     ///
     /// # Errors
     /// The pipe is broken.
-    pub async fn request(&mut self, method: Method, params: Value) -> Result<u64, DemoError> {
+    pub(crate) async fn request(
+        &mut self,
+        method: Method,
+        params: Value,
+    ) -> Result<u64, DemoError> {
         self.last_id += 1;
         let id = self.last_id;
         let request =
@@ -89,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     /// The pipe is broken.
-    pub async fn cancel(&mut self, id: u64) -> Result<(), DemoError> {
+    pub(crate) async fn cancel(&mut self, id: u64) -> Result<(), DemoError> {
         let params = json!({ "requestId": id, "reason": "timed out" });
         let method = Method::Cancelled.as_str();
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await
@@ -111,7 +115,7 @@ impl Client {
     ///
     /// # Errors
     /// There is none in 30 s, it can't be read, or the request was refused.
-    pub async fn result(&mut self, id: u64, method: Method) -> Result<Value, DemoError> {
+    pub(crate) async fn result(&mut self, id: u64, method: Method) -> Result<Value, DemoError> {
         let (peer, method, limit) = (self.peer, method.as_str(), ANSWER_LIMIT);
         match timeout(limit, self.answer(id)).await {
             Ok(Ok(Some(mut answer))) => match answer.get("error") {
@@ -146,7 +150,7 @@ impl Client {
     ///
     /// # Errors
     /// The end can't be waited for.
-    pub async fn stop(self) -> Result<Vec<Entry>, DemoError> {
+    pub(crate) async fn stop(self) -> Result<Vec<Entry>, DemoError> {
         let Client { peer, mut process, stdin, transcript, .. } = self;
         drop(stdin);
         match timeout(ANSWER_LIMIT, process.wait()).await {

@@ -8,7 +8,7 @@ use super::server;
 
 /// Why the demonstration ended early.
 #[derive(Debug, thiserror::Error)]
-pub enum DemoError {
+pub(crate) enum DemoError {
     /// The path of this program is not known.
     #[error("cannot find unhurry's own file: {0}; start it by its full path")]
     NoProgram(io::Error),

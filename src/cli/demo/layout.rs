@@ -4,7 +4,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 /// The width of a line.
-pub const WIDTH: usize = 100;
+pub(crate) const WIDTH: usize = 100;
 /// So much is left of a text in an object or a list that goes into one line.
 const TEXT: usize = 44;
 /// So many characters are left of an id, as in the logs.
@@ -12,7 +12,7 @@ const ID: usize = 8;
 
 /// `value`, written from `column` on: in one line if that can be, else in lines that begin at
 /// `indent`.
-pub fn layout(value: &Value, column: usize, indent: usize) -> String {
+pub(crate) fn layout(value: &Value, column: usize, indent: usize) -> String {
     // A comma may follow.
     let room = WIDTH.saturating_sub(column + 1);
     let shortest = if value.is_string() { room } else { TEXT };

@@ -17,10 +17,10 @@ use super::INTERNAL;
 use error::DemoError;
 use scene::Program;
 
-pub use server::{VERB as SERVER, serve as server};
+pub(crate) use server::{VERB as SERVER, serve as server};
 
 /// Runs the demonstration and prints it; with `verbose`, every message whole. Returns the exit code.
-pub async fn demo(verbose: bool, environment: Vec<(OsString, OsString)>) -> u8 {
+pub(crate) async fn demo(verbose: bool, environment: Vec<(OsString, OsString)>) -> u8 {
     match show(verbose, environment).await {
         Ok(()) => 0,
         // Whoever closed our stdout, such as `head`, has seen enough.

@@ -16,7 +16,7 @@ use super::transcript::{Direction, Entry};
 const MARGIN: usize = 10;
 
 /// What is run now, for whoever waits for it.
-pub fn introduction() -> String {
+pub(crate) fn introduction() -> String {
     format!(
         "A tool that takes {0} s, and a client that gives up after {1} s: without unhurry, and \
          with\n`unhurry --answer-within {BUDGET}`. Both are run now, which takes {0} s.\n\n",
@@ -26,7 +26,7 @@ pub fn introduction() -> String {
 }
 
 /// Who waited for whom.
-pub fn timeline(without: &Scene, with: &Scene) -> String {
+pub(crate) fn timeline(without: &Scene, with: &Scene) -> String {
     let fate = if without.waits.iter().any(|wait| wait.end == WaitEnd::GaveUp) {
         "lost"
     } else {
@@ -87,7 +87,7 @@ fn seconds(duration: Duration) -> String {
 }
 
 /// The messages of both cases: shortened, or as lines of JSON as they were on the wire.
-pub fn messages(without: &Scene, with: &Scene, verbose: bool) -> String {
+pub(crate) fn messages(without: &Scene, with: &Scene, verbose: bool) -> String {
     let mut text = String::from(
         "The messages: \"-->\" is what the client sends, \"<--\" what it gets; seconds count from the \
          slow call.\n",

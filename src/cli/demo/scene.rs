@@ -17,12 +17,12 @@ use super::server;
 use super::transcript::Entry;
 
 /// How long the client waits for an answer before it gives up.
-pub const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 /// What unhurry is told: less than the client's patience.
-pub const BUDGET: &str = "2s";
+pub(crate) const BUDGET: &str = "2s";
 
 /// One case: when what happened, and every message of it.
-pub struct Scene {
+pub(crate) struct Scene {
     /// When the slow call was sent.
     pub start: Instant,
     /// What the client waited for, one after the other.
@@ -33,7 +33,7 @@ pub struct Scene {
 }
 
 /// A call, from the client's side.
-pub struct Wait {
+pub(crate) struct Wait {
     pub tool: String,
     pub from: Instant,
     pub to: Instant,
@@ -42,7 +42,7 @@ pub struct Wait {
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitEnd {
+pub(crate) enum WaitEnd {
     /// With a job id, and what to call next.
     Handle,
     /// With the server's own result.
@@ -52,7 +52,7 @@ pub enum WaitEnd {
 }
 
 /// This program, which is also the server and the proxy.
-pub struct Program {
+pub(crate) struct Program {
     path: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
@@ -62,7 +62,7 @@ impl Program {
     ///
     /// # Errors
     /// Its path is not known.
-    pub fn this(environment: Vec<(OsString, OsString)>) -> Result<Self, DemoError> {
+    pub(crate) fn this(environment: Vec<(OsString, OsString)>) -> Result<Self, DemoError> {
         let path = std::env::current_exe().map_err(DemoError::NoProgram)?;
         Ok(Program { path, environment })
     }
@@ -100,7 +100,7 @@ fn slow_call() -> Value {
 ///
 /// # Errors
 /// The server can't be started, or doesn't do what it should.
-pub async fn without_unhurry(program: &Program) -> Result<Scene, DemoError> {
+pub(crate) async fn without_unhurry(program: &Program) -> Result<Scene, DemoError> {
     let mut client = Client::start("the demo's server", program.server())?;
     client.initialize().await?;
     // It is the same in both cases, and shown once.
@@ -126,7 +126,7 @@ pub async fn without_unhurry(program: &Program) -> Result<Scene, DemoError> {
 ///
 /// # Errors
 /// The server or the proxy can't be started, or one of them doesn't do what it should.
-pub async fn with_unhurry(program: &Program) -> Result<Scene, DemoError> {
+pub(crate) async fn with_unhurry(program: &Program) -> Result<Scene, DemoError> {
     let mut client = Client::start("the proxy", program.proxy())?;
     client.note("The handshake is the server's own, but for a paragraph of instructions.");
     client.initialize().await?;

@@ -10,12 +10,12 @@ use crate::mcp::error_code::METHOD_NOT_FOUND;
 use crate::mcp::method::Method;
 
 /// The hidden verb that is the server.
-pub const VERB: &str = "demo-server";
+pub(crate) const VERB: &str = "demo-server";
 /// How long `slow_report` takes.
-pub const SLOW: Duration = Duration::from_secs(5);
+pub(crate) const SLOW: Duration = Duration::from_secs(5);
 
 /// The server: one thread, blocked by its own tool, like many.
-pub fn serve() -> ExitCode {
+pub(crate) fn serve() -> ExitCode {
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };

@@ -11,20 +11,20 @@ const BARS: usize = 55;
 const APART: usize = 5;
 
 /// One case.
-pub struct Case<'a> {
+pub(crate) struct Case<'a> {
     pub title: String,
     pub rows: Vec<Row<'a>>,
 }
 
 /// A line of a case: what somebody does, and a note behind it.
-pub struct Row<'a> {
+pub(crate) struct Row<'a> {
     pub name: &'a str,
     pub marks: Vec<Mark<'a>>,
     pub note: String,
 }
 
 /// What stands in a row; times count from the start of the axis.
-pub enum Mark<'a> {
+pub(crate) enum Mark<'a> {
     /// Something that lasts, and how it ends.
     Bar { from: Duration, to: Duration, label: &'a str, end: BarEnd },
     /// A word that ends at a time.
@@ -33,13 +33,13 @@ pub enum Mark<'a> {
 
 /// How a bar ends.
 #[derive(Clone, Copy)]
-pub enum BarEnd {
+pub(crate) enum BarEnd {
     Answer,
     GaveUp,
 }
 
 /// The cases, one below the other on one axis.
-pub fn draw(cases: &[Case]) -> String {
+pub(crate) fn draw(cases: &[Case]) -> String {
     let marks = cases.iter().flat_map(|case| &case.rows).flat_map(|row| &row.marks);
     let last = marks.map(Mark::end).max().unwrap_or_default();
     let scale = Scale::up_to(last);

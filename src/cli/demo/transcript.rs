@@ -4,14 +4,14 @@ use tokio::time::Instant;
 
 /// Which way a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     Sent,
     Received,
 }
 
 /// One thing to show.
 #[derive(Debug)]
-pub enum Entry {
+pub(crate) enum Entry {
     /// A sentence on what follows.
     Note(&'static str),
     /// A message, as it was on the wire.

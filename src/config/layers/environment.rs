@@ -13,7 +13,7 @@ use super::layer::Layer;
 const SECTIONS: &[&str] = &["upstream", "server", "defaults", "tools", "clients", "jobs"];
 
 /// The variables of the form `UNHURRY_<SECTION>__<KEY>`.
-pub fn from_variables(variables: &Variables) -> Layer {
+pub(crate) fn from_variables(variables: &Variables) -> Layer {
     let mut layer = Layer::default();
     let mut variables: Vec<_> = variables.iter().collect();
     // A whole table comes before its own keys, so that these win.
@@ -58,7 +58,7 @@ fn parse(path: &KeyPath, value: &str) -> Value {
 }
 
 /// A number, `true`, `false`, `[list]` or `{table}` where `value` looks like one, else text.
-pub fn typed(value: &str) -> Value {
+pub(crate) fn typed(value: &str) -> Value {
     let Ok(value) = Value::from_str(value);
     value
 }

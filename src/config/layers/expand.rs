@@ -1,11 +1,11 @@
 //! `${VAR}` and `${VAR:-default}` in string values (contract §3).
 
 /// The environment as it was handed in: names and values.
-pub type Variables = [(String, String)];
+pub(crate) type Variables = [(String, String)];
 
 /// Why a text can't be expanded. Only the name of a variable stands in it, never a value.
 #[derive(Debug, thiserror::Error)]
-pub enum ExpandError {
+pub(crate) enum ExpandError {
     #[error("`${{` without its `}}`; a plain `${{` is written `$${{`")]
     Unclosed,
     #[error(
@@ -17,7 +17,7 @@ pub enum ExpandError {
 }
 
 /// The value of a variable; of several with one name the last.
-pub fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
+pub(crate) fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
     variables.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
@@ -27,7 +27,7 @@ pub fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
 ///
 /// # Errors
 /// An unset variable, or a malformed `${`.
-pub fn expand(text: &str, variables: &Variables) -> Result<String, ExpandError> {
+pub(crate) fn expand(text: &str, variables: &Variables) -> Result<String, ExpandError> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find("${") {

@@ -21,7 +21,7 @@ use super::layer::Layer;
 /// # Errors
 /// A file that can't be read, is no TOML, or has a `${VAR}` that can't be expanded.
 #[expect(clippy::disallowed_methods, reason = "before the relay starts")]
-pub fn load(
+pub(crate) fn load(
     named: Option<&Path>,
     variables: &Variables,
 ) -> Result<Option<(PathBuf, Layer)>, ConfigError> {

@@ -40,7 +40,10 @@ pub struct Overrides {
 /// # Errors
 /// An `--env` that is not `NAME=VALUE`, a `--header` that is not `Name: value`, or an unset variable
 /// in one of them.
-pub fn from_overrides(flags: &Overrides, variables: &Variables) -> Result<Layer, ConfigError> {
+pub(crate) fn from_overrides(
+    flags: &Overrides,
+    variables: &Variables,
+) -> Result<Layer, ConfigError> {
     let mut layer = Layer::default();
     let mut set = |path: &[&str], value: Value, flag| {
         layer.set(path.iter().map(|name| name.to_string()).collect(), value, Place::Flag(flag));

@@ -10,7 +10,7 @@ use crate::config::error::{KeyPath, Place};
 
 /// The values of one source, and where each was written.
 #[derive(Default)]
-pub struct Layer {
+pub(crate) struct Layer {
     pub values: Dict,
     pub places: BTreeMap<KeyPath, Place>,
 }
@@ -18,7 +18,7 @@ pub struct Layer {
 impl Layer {
     /// Puts a value at `path`. Where something that is no table is in its way, that stays: it will
     /// be refused for being no table.
-    pub fn set(&mut self, path: KeyPath, value: Value, place: Place) {
+    pub(crate) fn set(&mut self, path: KeyPath, value: Value, place: Place) {
         if let Some((last, parents)) = path.split_last()
             && let Some(table) = descend(&mut self.values, parents)
         {
@@ -28,12 +28,12 @@ impl Layer {
     }
 
     /// The value of a key.
-    pub fn value(&self, section: &str, key: &str) -> Option<&Value> {
+    pub(crate) fn value(&self, section: &str, key: &str) -> Option<&Value> {
         self.values.get(section)?.as_dict()?.get(key)
     }
 
     /// Takes a key out, as if it had not been written.
-    pub fn remove(&mut self, section: &str, key: &str) {
+    pub(crate) fn remove(&mut self, section: &str, key: &str) {
         if let Some(Value::Dict(_, section)) = self.values.get_mut(section) {
             section.remove(key);
         }
@@ -42,7 +42,7 @@ impl Layer {
 
     /// The names of headers in lower case: any case means the same, and so a name in a stronger
     /// layer replaces that of a weaker one.
-    pub fn lowercase_header_names(&mut self) {
+    pub(crate) fn lowercase_header_names(&mut self) {
         if let Some(Value::Dict(_, upstream)) = self.values.get_mut("upstream")
             && let Some(Value::Dict(_, headers)) = upstream.get_mut("headers")
         {
@@ -52,7 +52,7 @@ impl Layer {
     }
 
     /// The place of `path`, else of the first key in it.
-    pub fn place(&self, path: &[String]) -> Option<&Place> {
+    pub(crate) fn place(&self, path: &[String]) -> Option<&Place> {
         let from = (Bound::Included(path), Bound::Unbounded);
         let (first, place) = self.places.range::<[String], _>(from).next()?;
         first.starts_with(path).then_some(place)

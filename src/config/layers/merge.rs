@@ -14,7 +14,7 @@ use super::{server_kind, unavailable};
 /// # Errors
 /// The first key that is not available yet, unknown, of the wrong form, or of another kind of server
 /// than the one that holds.
-pub fn merge(layers: &mut [Layer]) -> Result<RawConfig, ConfigError> {
+pub(crate) fn merge(layers: &mut [Layer]) -> Result<RawConfig, ConfigError> {
     let keys = layers.iter().flat_map(|layer| layer.places.keys());
     if let Some(problem) = unavailable::first(keys, &merged(layers)) {
         return Err(locate(layers, problem));
@@ -38,7 +38,7 @@ fn extract(values: &Figment, layers: &[Layer]) -> Result<RawConfig, ConfigError>
 
 /// `problem` with the place where its key got the value that holds, or, for what was not written
 /// down by itself, that of something in it, or of the nearest table around it.
-pub fn locate(layers: &[Layer], problem: Problem) -> ConfigError {
+pub(crate) fn locate(layers: &[Layer], problem: Problem) -> ConfigError {
     let place = |depth| layers.iter().rev().find_map(|layer| layer.place(&problem.path[..depth]));
     // Every value was written somewhere, so the name at the end is never seen.
     let nowhere = Place::Flag("configuration");

@@ -20,7 +20,7 @@ use layer::Layer;
 pub use flags::Overrides;
 
 /// All layers, the weakest first.
-pub struct Layers([Layer; 3]);
+pub(crate) struct Layers([Layer; 3]);
 
 impl Layers {
     /// Reads the layers, and says which config file was read, if any.
@@ -28,7 +28,7 @@ impl Layers {
     /// # Errors
     /// A config file that can't be read or is no TOML, a flag that can't be taken apart, or an unset
     /// variable in one of them.
-    pub fn read(
+    pub(crate) fn read(
         overrides: &Overrides,
         variables: &Variables,
     ) -> Result<(Self, Option<PathBuf>), ConfigError> {
@@ -46,12 +46,12 @@ impl Layers {
     /// # Errors
     /// The first key that is not available yet, unknown, of the wrong form, or of another kind of
     /// server than the one that holds.
-    pub fn merge(&mut self) -> Result<RawConfig, ConfigError> {
+    pub(crate) fn merge(&mut self) -> Result<RawConfig, ConfigError> {
         merge::merge(&mut self.0)
     }
 
     /// `problem` with the place where its key was written.
-    pub fn locate(&self, problem: Problem) -> ConfigError {
+    pub(crate) fn locate(&self, problem: Problem) -> ConfigError {
         merge::locate(&self.0, problem)
     }
 }

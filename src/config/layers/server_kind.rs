@@ -14,7 +14,7 @@ const OF_URL: &[&str] = &["url", "transport", "headers", "forward_headers"];
 ///
 /// # Errors
 /// A layer that names both kinds of server, or says something of the kind that it is not.
-pub fn keep_one(layers: &mut [Layer]) -> Result<(), Problem> {
+pub(crate) fn keep_one(layers: &mut [Layer]) -> Result<(), Problem> {
     let both = |layer: &Layer| has(layer, "command") && has(layer, "url");
     if layers.iter().any(both) {
         return Err(problem("url", "a server is either a `command` or a `url`; take one out"));

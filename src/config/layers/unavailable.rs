@@ -21,7 +21,10 @@ const UNAVAILABLE: &[(&str, &str)] = &[
 ];
 
 /// The first of `keys` that is refused.
-pub fn first<'a>(keys: impl IntoIterator<Item = &'a KeyPath>, merged: &Figment) -> Option<Problem> {
+pub(crate) fn first<'a>(
+    keys: impl IntoIterator<Item = &'a KeyPath>,
+    merged: &Figment,
+) -> Option<Problem> {
     keys.into_iter().find_map(|path| {
         let (_, reason) = UNAVAILABLE.iter().find(|(entry, _)| applies(entry, path, merged))?;
         let text = format!("not available in this version: {reason}");

@@ -49,7 +49,7 @@ const ANY: &str = "*";
 
 /// What a browser sends as `Origin`, in lower case as there, or [`ANY`].
 #[derive(Debug)]
-pub struct Origin(pub String);
+pub(crate) struct Origin(pub String);
 
 impl FromText for Origin {
     const FORM: &'static str = "an origin like \"https://app.example.com\" (scheme, host, perhaps a port; no path), or \"*\"";
@@ -73,7 +73,7 @@ impl FromText for Origin {
 
 /// What may stand in `Host`, in lower case, or [`ANY`].
 #[derive(Debug)]
-pub struct Host(pub String);
+pub(crate) struct Host(pub String);
 
 impl FromText for Host {
     const FORM: &'static str =

@@ -70,7 +70,7 @@ impl FromText for Budget {
 
 /// The usual duration of a tool; the empty text is "not known".
 #[derive(Clone, Copy, Debug)]
-pub struct ExpectedDuration(pub Option<Duration>);
+pub(crate) struct ExpectedDuration(pub Option<Duration>);
 
 impl FromText for ExpectedDuration {
     const FORM: &'static str = "a duration like \"2m\", or \"\"";

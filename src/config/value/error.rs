@@ -7,7 +7,7 @@ use crate::config::error::did_you_mean;
 /// It has room for fixed words and for numbers only: the refused text may have come out of a
 /// `${VAR}`, and be a secret.
 #[derive(Debug, thiserror::Error)]
-pub enum ValueError {
+pub(crate) enum ValueError {
     /// It does not look like what the key takes.
     #[error("expected {form}{hint}")]
     Form { form: &'static str, hint: String },
@@ -57,12 +57,12 @@ pub enum ValueError {
 
 impl ValueError {
     /// The text does not look like `form`.
-    pub fn form(form: &'static str) -> Self {
+    pub(crate) fn form(form: &'static str) -> Self {
         ValueError::Form { form, hint: String::new() }
     }
 
     /// The text is none of the words `known`, which `form` lists; names the likely one.
-    pub fn unknown_word(
+    pub(crate) fn unknown_word(
         text: &str,
         known: impl IntoIterator<Item = &'static str>,
         form: &'static str,

@@ -62,7 +62,7 @@ impl FromText for HeaderValue {
 
 /// A table of headers.
 #[derive(Debug, Default)]
-pub struct Headers(pub HeaderMap);
+pub(crate) struct Headers(pub HeaderMap);
 
 impl<'de> Deserialize<'de> for Headers {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

@@ -11,11 +11,12 @@ mod text;
 mod token;
 mod tool_prefix;
 
-pub use addresses::{Host, Origin};
+pub(crate) use addresses::{Host, Origin};
 pub use choices::{Duplicates, OnClientCancel, StoreKind, Transport};
-pub use duration::{Budget, ExpectedDuration};
-pub use headers::Headers;
-pub use size::{PageBytes, Size};
-pub use text::{Text, at_least_one, positive, text};
+pub use duration::Budget;
+pub(crate) use duration::ExpectedDuration;
+pub(crate) use headers::Headers;
+pub(crate) use size::{PageBytes, Size};
+pub(crate) use text::{Text, at_least_one, positive, text};
 pub use token::BearerToken;
-pub use tool_prefix::ToolPrefix;
+pub(crate) use tool_prefix::ToolPrefix;

@@ -7,14 +7,14 @@ use super::text::{FromText, is_number};
 
 /// A number of bytes, at least `MIN`.
 #[derive(Clone, Copy, Debug)]
-pub struct Size<const MIN: u64 = 0>(pub u64);
+pub(crate) struct Size<const MIN: u64 = 0>(pub u64);
 
 /// The size of a page. A smaller one could not hold its own `next_action`.
-pub type PageBytes = Size<256>;
+pub(crate) type PageBytes = Size<256>;
 
 impl<const MIN: u64> Size<MIN> {
     /// The size of something in memory: what does not fit the address space is no limit.
-    pub fn in_memory(self) -> usize {
+    pub(crate) fn in_memory(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use super::error::ValueError;
 
 /// A value that is written as text in TOML.
-pub trait FromText: Sized {
+pub(crate) trait FromText: Sized {
     /// What it has to look like, for errors.
     const FORM: &'static str;
     /// What a bare number most likely lacks, where a number makes sense at all.
@@ -24,7 +24,7 @@ pub trait FromText: Sized {
 ///
 /// # Errors
 /// It is no text, or [`FromText::from_text`] refuses it.
-pub fn text<'de, D: Deserializer<'de>, T: FromText>(from: D) -> Result<Option<T>, D::Error> {
+pub(crate) fn text<'de, D: Deserializer<'de>, T: FromText>(from: D) -> Result<Option<T>, D::Error> {
     from.deserialize_any(TextVisitor(PhantomData)).map(Some)
 }
 
@@ -32,7 +32,7 @@ pub fn text<'de, D: Deserializer<'de>, T: FromText>(from: D) -> Result<Option<T>
 ///
 /// # Errors
 /// It is no duration, or 0.
-pub fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+pub(crate) fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     match text(from)? {
         Some(Duration::ZERO) => Err(D::Error::custom(ValueError::ZeroDuration)),
         duration => Ok(duration),
@@ -43,7 +43,7 @@ pub fn positive<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, 
 ///
 /// # Errors
 /// It is no whole number, or 0.
-pub fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+pub(crate) fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
     match usize::deserialize(from)? {
         0 => Err(D::Error::custom(ValueError::ZeroCount)),
         count => Ok(Some(count)),
@@ -52,7 +52,7 @@ pub fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>,
 
 /// A value that is written as text, within a list or a table.
 #[derive(Debug)]
-pub struct Text<T>(pub T);
+pub(crate) struct Text<T>(pub T);
 
 impl<'de, T: FromText> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -100,6 +100,6 @@ impl<T: FromText> Visitor<'_> for TextVisitor<T> {
 }
 
 /// Whether `text` would be a number if it stood without quotes.
-pub fn is_number(text: &str) -> bool {
+pub(crate) fn is_number(text: &str) -> bool {
     text.trim().parse::<f64>().is_ok()
 }

@@ -6,7 +6,7 @@ use super::text::FromText;
 /// The start of our tools' names. Only what every client takes in a tool's name, and short enough
 /// to leave room under their limit of 64 characters.
 #[derive(Debug)]
-pub struct ToolPrefix(pub String);
+pub(crate) struct ToolPrefix(pub String);
 
 impl FromText for ToolPrefix {
     const FORM: &'static str = "at most 32 letters, digits, `_`, `.` or `-`";

@@ -12,7 +12,7 @@ use super::reader::ResponseReader;
 use super::sse_body::SseBody;
 
 /// What hyper writes.
-pub enum Body {
+pub(crate) enum Body {
     /// all at once; empty where there is none
     Whole(Bytes),
     /// an answer, which counts as delivered once its last part has left

@@ -24,7 +24,7 @@ const MOST_CLOSED_BYTES: usize = 1 << 20;
 const GET_STREAM: u64 = 0;
 
 /// The streams of a session.
-pub struct ClientStreams {
+pub(crate) struct ClientStreams {
     get_stream: Arc<HttpResponder>,
     /// what belongs to no known request may belong to the only one that is open
     guess_request: bool,
@@ -46,7 +46,7 @@ impl ClientStreams {
     /// The streams of a client that has none yet. `guess_request`: what belongs to no known request
     /// may belong to the only one that is open, since the server's messages don't say. The observer
     /// is told when the client stops reading.
-    pub fn new(guess_request: bool, observer: Weak<dyn ResponseObserver>) -> Arc<Self> {
+    pub(crate) fn new(guess_request: bool, observer: Weak<dyn ResponseObserver>) -> Arc<Self> {
         let request = legacy_request(SmallVec::new(), true, GET_STREAM);
         let get_stream = HttpResponder::new(request, observer.clone());
         let post_streams = Mutex::default();
@@ -58,7 +58,7 @@ impl ClientStreams {
     }
 
     /// A request came in.
-    pub fn open(&self, keys: SmallVec<[Id; 1]>, accepts_events: bool) -> Arc<HttpResponder> {
+    pub(crate) fn open(&self, keys: SmallVec<[Id; 1]>, accepts_events: bool) -> Arc<HttpResponder> {
         let mut streams = self.post_streams();
         streams.last_number += 1;
         let number = streams.last_number;
@@ -69,7 +69,7 @@ impl ClientStreams {
     }
 
     /// Nobody reads a request's stream any more. It is kept for a while where it was a stream.
-    pub fn close(&self, responder: &Arc<HttpResponder>) {
+    pub(crate) fn close(&self, responder: &Arc<HttpResponder>) {
         let Some(number) = responder.request.stream_number else { return };
         let mut streams = self.post_streams();
         if streams.open.remove(&number).is_none() || !responder.can_resume() {
@@ -82,18 +82,18 @@ impl ClientStreams {
     }
 
     /// The GET's stream.
-    pub fn get_stream(&self) -> &Arc<HttpResponder> {
+    pub(crate) fn get_stream(&self) -> &Arc<HttpResponder> {
         &self.get_stream
     }
 
     /// The GET's stream, for a client that opens it.
-    pub fn open_get_stream(&self) -> &Arc<HttpResponder> {
+    pub(crate) fn open_get_stream(&self) -> &Arc<HttpResponder> {
         self.post_streams().get_was_opened = true;
         &self.get_stream
     }
 
     /// Opens the stream again of which an event has this id. Returns the event's number too.
-    pub fn reopen(&self, event_id: &str) -> Option<(Arc<HttpResponder>, u64)> {
+    pub(crate) fn reopen(&self, event_id: &str) -> Option<(Arc<HttpResponder>, u64)> {
         let (stream, event) = event_id.split_once('-')?;
         let (stream, event): (u64, u64) = (stream.parse().ok()?, event.parse().ok()?);
         if stream == GET_STREAM {
@@ -110,12 +110,12 @@ impl ClientStreams {
     }
 
     /// The session has ended.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.get_stream.finish();
     }
 
     /// Whether the client waits for anything.
-    pub fn in_use(&self) -> bool {
+    pub(crate) fn in_use(&self) -> bool {
         self.get_stream.is_open() || !self.post_streams().open.is_empty()
     }
 

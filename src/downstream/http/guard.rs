@@ -11,7 +11,7 @@ use crate::config::{BearerToken, ServerConfig};
 
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// its `Host` is none of `server.allowed_hosts`
     #[error("this Host is not let in; name it in server.allowed_hosts")]
     Host,
@@ -27,7 +27,7 @@ pub enum Refusal {
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub fn check_names(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_names(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Refusal> {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if !is_allowed_host(server, host) {
         return Err(Refusal::Host);
@@ -42,7 +42,7 @@ pub fn check_names(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Ref
 ///
 /// # Errors
 /// [`Refusal::Token`] where it does not.
-pub fn check_token(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_token(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Refusal> {
     match &server.token {
         Some(token) if !bears(headers, token) => Err(Refusal::Token),
         _ => Ok(()),

@@ -25,7 +25,7 @@ const HEADERS: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What answers requests.
-pub trait Endpoint: Send + Sync + 'static {
+pub(crate) trait Endpoint: Send + Sync + 'static {
     /// Answers a request. Dropped when the client closes the connection.
     fn answer(
         self: Arc<Self>,
@@ -35,7 +35,7 @@ pub trait Endpoint: Send + Sync + 'static {
 
 /// Takes connections until `ending` changes; then takes no new one, and returns when those that are
 /// there have ended. Dropped, it ends them at once.
-pub async fn listen<E: Endpoint>(
+pub(crate) async fn listen<E: Endpoint>(
     listener: TcpListener,
     endpoint: Arc<E>,
     mut ending: watch::Receiver<bool>,

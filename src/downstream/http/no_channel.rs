@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::downstream::channel::{Channel, ParamHeaders};
 
 /// The channel of modern HTTP clients, on which nothing reaches anybody.
-pub struct NoChannel;
+pub(crate) struct NoChannel;
 
 impl Channel for NoChannel {
     fn notify(&self, _message: &Bytes) -> bool {

@@ -6,11 +6,11 @@ use bytes::Bytes;
 const PART: usize = 256 << 10;
 
 /// Takes the next part of a body.
-pub fn take_part(bytes: &mut Bytes) -> Bytes {
+pub(crate) fn take_part(bytes: &mut Bytes) -> Bytes {
     bytes.split_to(bytes.len().min(PART))
 }
 
 /// Whether a body of this length leaves in several parts.
-pub fn is_in_parts(length: usize) -> bool {
+pub(crate) fn is_in_parts(length: usize) -> bool {
     length > PART
 }

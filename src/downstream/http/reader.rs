@@ -8,7 +8,7 @@ use super::responder::HttpResponder;
 use super::response_event::ResponseEvent;
 
 /// The reader of what goes back. Where it is dropped before the end, the client has gone.
-pub struct ResponseReader {
+pub(crate) struct ResponseReader {
     responder: Arc<HttpResponder>,
     number: u64,
     delivered: bool,
@@ -16,18 +16,18 @@ pub struct ResponseReader {
 
 impl ResponseReader {
     /// Begins to read; who read before stops.
-    pub fn new(responder: &Arc<HttpResponder>) -> Self {
+    pub(crate) fn new(responder: &Arc<HttpResponder>) -> Self {
         let number = responder.state().begin_reading();
         ResponseReader { responder: responder.clone(), number, delivered: false }
     }
 
     /// What is read.
-    pub fn responder(&self) -> &Arc<HttpResponder> {
+    pub(crate) fn responder(&self) -> &Arc<HttpResponder> {
         &self.responder
     }
 
     /// The next event; `None` at the end, or where somebody else reads now.
-    pub fn poll_event(&mut self, context: &mut Context) -> Poll<Option<ResponseEvent>> {
+    pub(crate) fn poll_event(&mut self, context: &mut Context) -> Poll<Option<ResponseEvent>> {
         let mut state = self.responder.state();
         if state.reader != self.number {
             return Poll::Ready(None);
@@ -43,7 +43,7 @@ impl ResponseReader {
     }
 
     /// Waits for the first event, which stays where it is.
-    pub async fn first_event(&mut self) {
+    pub(crate) async fn first_event(&mut self) {
         poll_fn(|context| {
             let mut state = self.responder.state();
             if state.ended || state.first().is_some() {
@@ -56,24 +56,24 @@ impl ResponseReader {
     }
 
     /// The last event, where nothing else comes; `None` where there is none.
-    pub fn take_last(&mut self) -> Option<ResponseEvent> {
+    pub(crate) fn take_last(&mut self) -> Option<ResponseEvent> {
         self.responder.state().pop()
     }
 
     /// All of it has left.
-    pub fn mark_delivered(&mut self) {
+    pub(crate) fn mark_delivered(&mut self) {
         self.delivered = true;
     }
 
     /// Whether the answer was given, and nothing is left of it here.
-    pub fn is_at_end(&self) -> bool {
+    pub(crate) fn is_at_end(&self) -> bool {
         let state = self.responder.state();
         state.ended && state.first().is_none()
     }
 
     /// Whether a stream of events is needed; from then on it is one. `accepts_json`: an answer alone
     /// needs none.
-    pub fn needs_event_stream(&self, accepts_json: bool) -> bool {
+    pub(crate) fn needs_event_stream(&self, accepts_json: bool) -> bool {
         let mut state = self.responder.state();
         let is_plain = state.ended
             && match state.first() {

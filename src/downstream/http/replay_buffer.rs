@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 /// Events that are kept of a stream.
-pub const MOST_EVENTS: usize = 256;
+pub(crate) const MOST_EVENTS: usize = 256;
 /// Bytes that are kept of a stream.
-pub const MOST_BYTES: usize = 1 << 20;
+pub(crate) const MOST_BYTES: usize = 1 << 20;
 
 /// The last events of a stream, by their numbers.
 #[derive(Default)]
-pub struct ReplayBuffer {
+pub(crate) struct ReplayBuffer {
     events: VecDeque<(u64, Bytes)>,
     bytes: usize,
     last_number: u64,
@@ -19,7 +19,7 @@ pub struct ReplayBuffer {
 
 impl ReplayBuffer {
     /// Keeps an event; returns its number. The oldest goes where too much is kept.
-    pub fn record(&mut self, message: &Bytes) -> u64 {
+    pub(crate) fn record(&mut self, message: &Bytes) -> u64 {
         self.last_number += 1;
         self.bytes += message.len();
         self.events.push_back((self.last_number, message.clone()));
@@ -31,17 +31,17 @@ impl ReplayBuffer {
     }
 
     /// The events after this one.
-    pub fn after(&self, number: u64) -> impl Iterator<Item = &(u64, Bytes)> {
+    pub(crate) fn after(&self, number: u64) -> impl Iterator<Item = &(u64, Bytes)> {
         self.events.iter().filter(move |(event, _)| *event > number)
     }
 
     /// The number of the last event; 0 where there was none.
-    pub fn last_number(&self) -> u64 {
+    pub(crate) fn last_number(&self) -> u64 {
         self.last_number
     }
 
     /// How much is kept.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }

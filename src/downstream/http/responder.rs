@@ -26,13 +26,13 @@ use super::response_event::ResponseEvent;
 const MOST_QUEUED: usize = 1 << 20;
 
 /// Who is told when nobody reads what goes back any more.
-pub trait ResponseObserver: Send + Sync {
+pub(crate) trait ResponseObserver: Send + Sync {
     /// The reader has stopped. `delivered`: it has read all of it; else the client has gone.
     fn response_closed(&self, responder: &Arc<HttpResponder>, delivered: bool);
 }
 
 /// What is known of a request before its answer.
-pub struct RequestInfo {
+pub(crate) struct RequestInfo {
     /// the names of its requests in their session; none for a stream that answers nothing
     pub keys: SmallVec<[Id; 1]>,
     /// whether errors have an HTTP status of their own (2026-07-28)
@@ -47,7 +47,7 @@ pub struct RequestInfo {
 
 /// Where the answer to one HTTP request goes. It is read by a
 /// [`ResponseReader`](super::ResponseReader).
-pub struct HttpResponder {
+pub(crate) struct HttpResponder {
     /// the request
     pub request: RequestInfo,
     pub(super) observer: Weak<dyn ResponseObserver>,
@@ -74,7 +74,7 @@ pub(super) struct ResponseState {
 
 impl HttpResponder {
     /// A request to which nothing has gone back. The observer is told when the client stops reading.
-    pub fn new(request: RequestInfo, observer: Weak<dyn ResponseObserver>) -> Arc<Self> {
+    pub(crate) fn new(request: RequestInfo, observer: Weak<dyn ResponseObserver>) -> Arc<Self> {
         Arc::new(HttpResponder { request, observer, state: Mutex::default() })
     }
 
@@ -84,7 +84,7 @@ impl HttpResponder {
 
     /// Sends something that may wait until somebody reads it; the oldest goes where too much
     /// waits.
-    pub fn keep(&self, message: &Bytes) {
+    pub(crate) fn keep(&self, message: &Bytes) {
         let mut state = self.state();
         while state.events.len() >= MOST_EVENTS || state.queued_bytes > MOST_BYTES {
             state.pop();
@@ -93,31 +93,31 @@ impl HttpResponder {
     }
 
     /// Whether a client may come back for more.
-    pub fn can_resume(&self) -> bool {
+    pub(crate) fn can_resume(&self) -> bool {
         let state = self.state();
         state.primed || state.sent.bytes() > 0
     }
 
     /// Whether the answer was given.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.state().ended
     }
 
     /// The id of the event that was sent last, for a client that is to come back.
-    pub fn last_event_id(&self) -> Option<String> {
+    pub(crate) fn last_event_id(&self) -> Option<String> {
         let stream = self.request.stream_number?;
         Some(format!("{stream}-{}", self.state().sent.last_number()))
     }
 
     /// Keeps an event that leaves on a stream that can be resumed; returns its id.
-    pub fn record(&self, message: &Bytes) -> Option<String> {
+    pub(crate) fn record(&self, message: &Bytes) -> Option<String> {
         let stream = self.request.stream_number?;
         let number = self.state().sent.record(message);
         Some(format!("{stream}-{number}"))
     }
 
     /// What was sent after an event, with its ids.
-    pub fn sent_after(&self, number: u64) -> Vec<(String, Bytes)> {
+    pub(crate) fn sent_after(&self, number: u64) -> Vec<(String, Bytes)> {
         let Some(stream) = self.request.stream_number else { return Vec::new() };
         let state = self.state();
         let later = state.sent.after(number);
@@ -125,7 +125,7 @@ impl HttpResponder {
     }
 
     /// Bytes that are kept for a client that comes back.
-    pub fn replay_bytes(&self) -> usize {
+    pub(crate) fn replay_bytes(&self) -> usize {
         self.state().sent.bytes()
     }
 }

@@ -9,7 +9,7 @@ use crate::downstream::reply::Answer;
 
 /// One piece of what goes back.
 #[derive(Debug)]
-pub enum ResponseEvent {
+pub(crate) enum ResponseEvent {
     /// a message ahead of the answer
     Message(Bytes),
     /// the answer
@@ -24,7 +24,7 @@ pub enum ResponseEvent {
 
 impl ResponseEvent {
     /// Its length in bytes.
-    pub fn length(&self) -> usize {
+    pub(crate) fn length(&self) -> usize {
         match self {
             ResponseEvent::Message(message) => message.len(),
             ResponseEvent::Answer(answer) => answer.line.len(),
@@ -36,7 +36,7 @@ impl ResponseEvent {
 
 /// An answer that waits for its reader.
 #[derive(Debug)]
-pub struct QueuedAnswer {
+pub(crate) struct QueuedAnswer {
     /// the message
     pub line: Bytes,
     /// the HTTP status that the server gave it, where that is not 200

@@ -26,7 +26,7 @@ const COMMENT: &[u8] = b": keep-alive\n\n";
 const LARGE: usize = 16 << 10;
 
 /// The events of a request, as chunks of text.
-pub struct SseBody {
+pub(crate) struct SseBody {
     reader: ResponseReader,
     chunks: VecDeque<Bytes>,
     /// until the next comment
@@ -35,20 +35,20 @@ pub struct SseBody {
 
 impl SseBody {
     /// `opening`: the stream is opened to break a silence, so it begins with a comment.
-    pub fn new(reader: ResponseReader, opening: bool) -> Self {
+    pub(crate) fn new(reader: ResponseReader, opening: bool) -> Self {
         let chunks = opening.then(|| Bytes::from_static(COMMENT)).into_iter().collect();
         SseBody { reader, chunks, silence: Box::pin(sleep(KEEP_ALIVE)) }
     }
 
     /// Sends again what a client missed, with the ids that it had.
-    pub fn replay(&mut self, events: Vec<(String, Bytes)>) {
+    pub(crate) fn replay(&mut self, events: Vec<(String, Bytes)>) {
         for (id, message) in events {
             chunks_of(&mut self.chunks, Some(&id), &message);
         }
     }
 
     /// The next chunk of text; `None` at the end.
-    pub fn poll_chunk(&mut self, context: &mut Context) -> Poll<Option<Bytes>> {
+    pub(crate) fn poll_chunk(&mut self, context: &mut Context) -> Poll<Option<Bytes>> {
         loop {
             if let Some(chunk) = self.next_chunk() {
                 return Poll::Ready(Some(chunk));

@@ -24,7 +24,7 @@ const TOMBSTONE: Duration = Duration::from_secs(24 * 3600);
 const OVERHEAD: u64 = 1024;
 
 /// The store.
-pub struct MemoryStore {
+pub(crate) struct MemoryStore {
     index: Mutex<Index>,
     /// wakes the sweeper when an earlier time is due
     sooner: Notify,
@@ -70,7 +70,7 @@ struct Entry {
 }
 
 impl MemoryStore {
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         MemoryStore { index: Mutex::default(), sooner: Notify::new(), limits }
     }
 

@@ -4,7 +4,7 @@
 //! while. What is called is done in the order of the calls, whether or not somebody waits for the
 //! answers.
 
-pub mod memory;
+pub(crate) mod memory;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use super::caller::Caller;
 use super::record::Record;
 
 /// What a store will say.
-pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+pub(crate) type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
 /// A store that can't do now what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("the job store: {0}")]
-pub struct StoreError(pub String);
+pub(crate) struct StoreError(pub String);
 
 /// Why a call can't become a job now; it then waits for its answer as without the proxy (§3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Full {
+pub(crate) enum Full {
     #[error("max_running")]
     Running,
     #[error("max_stored")]
@@ -36,7 +36,7 @@ pub enum Full {
 
 /// How much may be kept (contract §3).
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// jobs that run at a time
     pub max_running: usize,
     /// bytes that all jobs may take up
@@ -44,7 +44,7 @@ pub struct Limits {
 }
 
 /// A place for jobs. Every implementation passes the tests in [`tests`].
-pub trait Store: Send + Sync {
+pub(crate) trait Store: Send + Sync {
     /// Keeps a job that has just begun. Whether there is room is said at once, since it decides what
     /// becomes of the call; the answer comes once the job is kept.
     ///
@@ -73,7 +73,7 @@ pub trait Store: Send + Sync {
 }
 
 /// Opens the store that is configured.
-pub fn open(jobs: &config::JobsConfig) -> Arc<dyn Store> {
+pub(crate) fn open(jobs: &config::JobsConfig) -> Arc<dyn Store> {
     let limits = Limits { max_running: jobs.max_running, max_stored: jobs.max_stored };
     match jobs.store {
         StoreKind::Memory => Arc::new(memory::MemoryStore::new(limits)),
@@ -81,7 +81,7 @@ pub fn open(jobs: &config::JobsConfig) -> Arc<dyn Store> {
 }
 
 /// An answer that is there.
-pub fn ready<T: Send + 'static>(value: T) -> StoreFuture<T> {
+pub(crate) fn ready<T: Send + 'static>(value: T) -> StoreFuture<T> {
     Box::pin(std::future::ready(Ok(value)))
 }
 
@@ -89,7 +89,9 @@ pub fn ready<T: Send + 'static>(value: T) -> StoreFuture<T> {
 ///
 /// # Errors
 /// The answer itself, where it is not there yet.
-pub fn taken_now<T>(mut answer: StoreFuture<T>) -> Result<Result<T, StoreError>, StoreFuture<T>> {
+pub(crate) fn taken_now<T>(
+    mut answer: StoreFuture<T>,
+) -> Result<Result<T, StoreError>, StoreFuture<T>> {
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => Ok(value),
         Poll::Pending => Err(answer),
@@ -97,7 +99,7 @@ pub fn taken_now<T>(mut answer: StoreFuture<T>) -> Result<Result<T, StoreError>,
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     //! What every store has to do.
 
     use std::time::Duration;
@@ -109,7 +111,7 @@ pub mod tests {
     const LIMITS: Limits = Limits { max_running: 8, max_stored: 64 << 10 };
 
     /// All tests of a store; `make` gives an empty one.
-    pub async fn suite<S: Store>(make: impl Fn(Limits) -> S) {
+    pub(crate) async fn suite<S: Store>(make: impl Fn(Limits) -> S) {
         what_is_kept_comes_back_as_it_was(&make(LIMITS)).await;
         callers_find_and_list_their_own_jobs(&make(LIMITS)).await;
         a_result_expires_and_leaves_a_tombstone(&make(LIMITS)).await;

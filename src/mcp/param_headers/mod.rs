@@ -13,14 +13,14 @@ use crate::rpc::id::Id;
 use crate::rpc::object::Members;
 use crate::rpc::string::string;
 
-pub use text::{decode, encode};
+pub(crate) use text::{decode, encode};
 
 /// The keyword of a property's schema that makes a header of it.
 const KEYWORD: &str = "x-mcp-header";
 
 /// The arguments of one tool that are headers too.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Declared(Vec<Parameter>);
+pub(crate) struct Declared(Vec<Parameter>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
@@ -34,17 +34,17 @@ type Path = Vec<Box<str>>;
 /// Why a tool must not be shown to a client over HTTP: its schema breaks the rules of the headers.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{KEYWORD}` {0}")]
-pub struct Invalid(String);
+pub(crate) struct Invalid(String);
 
 impl Declared {
     /// Whether no argument is a header.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The headers that go with a call, for its raw `arguments`. An argument that is absent, `null`
     /// or no text, number or boolean has none.
-    pub fn headers(&self, arguments: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
+    pub(crate) fn headers(&self, arguments: Option<&str>) -> Vec<(HeaderName, HeaderValue)> {
         let arguments = self.members(arguments);
         let header = |parameter: &Parameter| {
             let value = Scalar::parse(parameter.value(&arguments)?)?;
@@ -58,7 +58,7 @@ impl Declared {
     /// # Errors
     /// A sentence on the first header that does not, for the client (code -32020). It holds no
     /// value.
-    pub fn check(&self, arguments: Option<&str>, headers: &HeaderMap) -> Result<(), String> {
+    pub(crate) fn check(&self, arguments: Option<&str>, headers: &HeaderMap) -> Result<(), String> {
         let arguments = self.members(arguments);
         self.0.iter().try_for_each(|parameter| {
             let value = parameter.value(&arguments).and_then(Scalar::parse);

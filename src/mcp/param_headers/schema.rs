@@ -23,7 +23,7 @@ impl Declared {
     ///
     /// # Errors
     /// The first keyword that breaks a rule: for the log, together with the tool's name.
-    pub fn parse(input_schema: &str) -> Result<Declared, Invalid> {
+    pub(crate) fn parse(input_schema: &str) -> Result<Declared, Invalid> {
         let mut declared = Declared::default();
         declared.read_schema(input_schema, Some(&[]), DEPTH)?;
         Ok(declared)

@@ -12,7 +12,7 @@ const CLOSING: &str = "?=";
 
 /// A text as the value of `Mcp-Name` or `Mcp-Param-*`: as it is, or in base64 where it would not
 /// arrive like that.
-pub fn encode(text: &str) -> HeaderValue {
+pub(crate) fn encode(text: &str) -> HeaderValue {
     let visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     // Spaces at the ends are not part of a value, and would be lost.
     let whole = text.trim_matches(' ') == text;
@@ -27,7 +27,7 @@ pub fn encode(text: &str) -> HeaderValue {
 
 /// The text that the value of `Mcp-Name` or `Mcp-Param-*` stands for; `None` for bytes that are no
 /// visible ASCII, and for base64 that is broken or no UTF-8.
-pub fn decode(value: &HeaderValue) -> Option<Cow<'_, str>> {
+pub(crate) fn decode(value: &HeaderValue) -> Option<Cow<'_, str>> {
     let text = value.to_str().ok()?;
     match text.strip_prefix(OPENING).and_then(|text| text.strip_suffix(CLOSING)) {
         None => Some(Cow::Borrowed(text)),

@@ -23,7 +23,7 @@ use crate::upstream::{Headers, Outgoing};
 const PROGRESS: usize = 1024;
 
 /// A call that the server has, or that waits for its turn.
-pub struct Call {
+pub(crate) struct Call {
     pub tool: Arc<str>,
     pub policy: Arc<ToolPolicy>,
     pub client: Arc<Client>,
@@ -52,12 +52,12 @@ impl fmt::Debug for Call {
 
 impl Call {
     /// Whether it waits for its turn (§3 `max_concurrent`).
-    pub fn is_in_line(&self) -> bool {
+    pub(crate) fn is_in_line(&self) -> bool {
         self.waiting.is_some()
     }
 
     /// Notes progress of the server, without its token.
-    pub fn note_progress(&mut self, params: &Params) {
+    pub(crate) fn note_progress(&mut self, params: &Params) {
         let known = ["progress", "total", "message"];
         let members = known.iter().filter_map(|key| Some((key, bounded(params.get(key)?)?)));
         let members: Vec<_> = members.map(|(key, value)| format!("\"{key}\":{value}")).collect();
@@ -69,7 +69,7 @@ impl Call {
     }
 
     /// Whether this result is a question of a modern server.
-    pub fn asks_for_input(&self, result: Option<&str>) -> bool {
+    pub(crate) fn asks_for_input(&self, result: Option<&str>) -> bool {
         let kind = || Members::parse(result?)?.text("resultType");
         self.client.is_modern() && kind().is_some_and(|kind| kind == "input_required")
     }
@@ -78,7 +78,7 @@ impl Call {
 #[cfg(test)]
 impl Call {
     /// A call that nobody has sent.
-    pub fn for_test(params: &str, client: Arc<Client>, policy: ToolPolicy) -> Self {
+    pub(crate) fn for_test(params: &str, client: Arc<Client>, policy: ToolPolicy) -> Self {
         Call {
             tool: "t".into(),
             policy: Arc::new(policy),
@@ -109,7 +109,7 @@ fn bounded(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 /// What an answer of the server means for a job, as a part of the message.
-pub fn outcome_of(message: &Message) -> Outcome {
+pub(crate) fn outcome_of(message: &Message) -> Outcome {
     let part = |raw: &str| message.line.slice_ref(raw.as_bytes());
     match (message.envelope.result, message.envelope.error) {
         (Some(result), _) => Outcome::Result(part(result)),

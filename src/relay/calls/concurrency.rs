@@ -13,7 +13,7 @@ use crate::rpc::id::Id;
 
 /// The lines of one server, by tool.
 #[derive(Default)]
-pub struct Concurrency(Mutex<HashMap<Arc<str>, Line>>);
+pub(crate) struct Concurrency(Mutex<HashMap<Arc<str>, Line>>);
 
 #[derive(Default)]
 struct Line {
@@ -22,7 +22,7 @@ struct Line {
 }
 
 /// A call in line.
-pub struct Ticket {
+pub(crate) struct Ticket {
     /// whom it is told that its turn has come
     pub turns: Weak<Turns>,
     pub call: Id,
@@ -31,7 +31,7 @@ pub struct Ticket {
 
 /// The calls of one session whose turn has come.
 #[derive(Default)]
-pub struct Turns {
+pub(crate) struct Turns {
     calls: Mutex<VecDeque<(Arc<str>, Id)>>,
     added: Notify,
 }
@@ -42,18 +42,18 @@ impl Turns {
     }
 
     /// It is this call's turn.
-    pub fn add(&self, tool: Arc<str>, call: Id) {
+    pub(crate) fn add(&self, tool: Arc<str>, call: Id) {
         self.calls().push_back((tool, call));
         self.added.notify_one();
     }
 
     /// The next call to be sent, with its tool.
-    pub fn take(&self) -> Option<(Arc<str>, Id)> {
+    pub(crate) fn take(&self) -> Option<(Arc<str>, Id)> {
         self.calls().pop_front()
     }
 
     /// Waits until one was added.
-    pub async fn added(&self) {
+    pub(crate) async fn added(&self) {
         self.added.notified().await;
     }
 }
@@ -64,7 +64,7 @@ impl Concurrency {
     }
 
     /// Takes one of `most` places, or the last one in line; whether the call may go.
-    pub fn enter(&self, tool: &Arc<str>, most: usize, ticket: Ticket) -> bool {
+    pub(crate) fn enter(&self, tool: &Arc<str>, most: usize, ticket: Ticket) -> bool {
         let mut lines = self.lines();
         let line = lines.entry(tool.clone()).or_default();
         if line.running < most && line.waiting.is_empty() {
@@ -78,7 +78,7 @@ impl Concurrency {
     }
 
     /// A call has left the server; the first in line gets its place, and is returned.
-    pub fn leave(&self, tool: &Arc<str>) -> Option<Ticket> {
+    pub(crate) fn leave(&self, tool: &Arc<str>) -> Option<Ticket> {
         let mut lines = self.lines();
         let line = lines.get_mut(tool)?;
         let next = line.waiting.pop_front();
@@ -94,7 +94,7 @@ impl Concurrency {
     }
 
     /// A call leaves the line without having run.
-    pub fn quit(&self, tool: &Arc<str>, place: &Place) {
+    pub(crate) fn quit(&self, tool: &Arc<str>, place: &Place) {
         if let Some(line) = self.lines().get_mut(tool) {
             line.waiting.retain(|ticket| !Arc::ptr_eq(&ticket.place, place));
             line.number();

@@ -20,7 +20,7 @@ use super::under_way::{Disconnected, Standing, Undelivered};
 impl Session {
     /// Nobody reads the answer to this request any more. `closing_cancels`: in the modern era that is
     /// the way to cancel; in the legacy era it says nothing of the work, which goes on.
-    pub fn left(&self, key: &Id, closing_cancels: bool) {
+    pub(crate) fn left(&self, key: &Id, closing_cancels: bool) {
         let mut state = self.state();
         match state.calls.find(key) {
             Standing::Waiting => {
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// The client has taken all of the answer.
-    pub fn took(&self, key: &Id) {
+    pub(crate) fn took(&self, key: &Id) {
         let mut state = self.state();
         if !state.calls.undelivered.is_empty() {
             state.calls.undelivered.remove(key);
@@ -99,7 +99,7 @@ impl Session {
 
     /// The client resumes the stream of a request whose call went on as a job: it gets the answer
     /// that it waited for, result or handle, on that stream.
-    pub fn came_back(self: &Arc<Self>, key: &Id, reply: Reply) {
+    pub(crate) fn came_back(self: &Arc<Self>, key: &Id, reply: Reply) {
         let mut state = self.state();
         let Some(Disconnected { requester, job, until }) = state.calls.disconnected.remove(key)
         else {

@@ -33,11 +33,11 @@ use super::pending::ProgressToken;
 const MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
 /// What a `job_get` brings for a server that waits for input: the values of [`MEMBERS`], raw JSON.
-pub struct InputAnswers([Option<Box<str>>; 2]);
+pub(crate) struct InputAnswers([Option<Box<str>>; 2]);
 
 impl InputAnswers {
     /// `None`: it brings nothing.
-    pub fn of(params: &Params) -> Option<Self> {
+    pub(crate) fn of(params: &Params) -> Option<Self> {
         let answers = MEMBERS.map(|key| params.get(key).map(Into::into));
         answers.iter().any(Option::is_some).then_some(InputAnswers(answers))
     }

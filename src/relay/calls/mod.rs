@@ -31,7 +31,7 @@ mod turns;
 mod under_way;
 mod waiting;
 
-pub use call::Call;
-pub use concurrency::{Concurrency, Turns};
-pub use pending::{PendingRequest, RequestKind};
-pub use under_way::Calls;
+pub(crate) use call::Call;
+pub(crate) use concurrency::{Concurrency, Turns};
+pub(crate) use pending::{PendingRequest, RequestKind};
+pub(crate) use under_way::Calls;

@@ -25,7 +25,7 @@ const OWN_IDS: i64 = 1_000_000_001;
 
 /// A progress token in use.
 #[derive(Debug)]
-pub struct ProgressToken {
+pub(crate) struct ProgressToken {
     /// as the server knows it
     pub inside: Id,
     /// as the client wrote it, raw JSON; `None`: progress does not go to the client
@@ -34,7 +34,7 @@ pub struct ProgressToken {
 
 /// A request that the server has to answer.
 #[derive(Debug)]
-pub struct PendingRequest {
+pub(crate) struct PendingRequest {
     /// `None`: nobody waits (any more)
     pub requester: Option<Requester>,
     /// the server knows it by another id than the session
@@ -45,12 +45,12 @@ pub struct PendingRequest {
 
 impl PendingRequest {
     /// A request of our own.
-    pub fn own(kind: RequestKind) -> Self {
+    pub(crate) fn own(kind: RequestKind) -> Self {
         PendingRequest { requester: None, renamed: false, token: None, kind }
     }
 
     /// The job of a call that nobody waits for any more.
-    pub fn job(&self) -> Option<&Arc<LiveJob>> {
+    pub(crate) fn job(&self) -> Option<&Arc<LiveJob>> {
         match &self.kind {
             RequestKind::Call(call) => call.job.as_ref(),
             _ => None,
@@ -59,7 +59,7 @@ impl PendingRequest {
 
     /// Not lost with the server: a call that still waits in line, and a subscription, which is
     /// sent again to the next one.
-    pub fn survives_the_server(&self) -> bool {
+    pub(crate) fn survives_the_server(&self) -> bool {
         match &self.kind {
             RequestKind::Call(call) => call.is_in_line(),
             RequestKind::Listen { .. } => true,
@@ -70,7 +70,7 @@ impl PendingRequest {
 
 /// What a request is, and what its answer means to us.
 #[derive(Debug)]
-pub enum RequestKind {
+pub(crate) enum RequestKind {
     /// `tools/call`
     Call(Box<Call>),
     /// `initialize`
@@ -96,7 +96,7 @@ pub enum RequestKind {
 
 /// The requests by the id that the server knows.
 #[derive(Default)]
-pub struct PendingRequests {
+pub(crate) struct PendingRequests {
     by_id: HashMap<Id, PendingRequest>,
     /// the session's name to the server's, where they differ
     renamed: HashMap<Id, Id>,
@@ -110,7 +110,7 @@ pub struct PendingRequests {
 impl PendingRequests {
     /// The id under which a request of the client goes to the server: its own unless that is in
     /// use.
-    pub fn inside_id(&mut self, outside: &Id) -> Id {
+    pub(crate) fn inside_id(&mut self, outside: &Id) -> Id {
         let taken = self.by_id.contains_key(outside) || self.spent.contains(outside);
         if taken { self.own_id() } else { outside.clone() }
     }
@@ -123,7 +123,7 @@ impl PendingRequests {
 
     /// Gives a client's progress token its name inside; `None` where it can be no token. `raw`: a
     /// slice of `text`, the message.
-    pub fn name_token(
+    pub(crate) fn name_token(
         &mut self,
         text: &str,
         raw: &str,
@@ -138,7 +138,7 @@ impl PendingRequests {
     }
 
     /// An id or token of our own.
-    pub fn own_id(&mut self) -> Id {
+    pub(crate) fn own_id(&mut self) -> Id {
         loop {
             self.last_own += 1;
             let id = Id::Number(OWN_IDS + self.last_own);
@@ -148,7 +148,7 @@ impl PendingRequests {
         }
     }
 
-    pub fn insert(&mut self, inside: Id, pending: PendingRequest) {
+    pub(crate) fn insert(&mut self, inside: Id, pending: PendingRequest) {
         if let (true, Some(requester)) = (pending.renamed, &pending.requester) {
             self.renamed.insert(requester.key.clone(), inside.clone());
         }
@@ -159,12 +159,12 @@ impl PendingRequests {
         self.by_id.insert(inside, pending);
     }
 
-    pub fn get_mut(&mut self, inside: &Id) -> Option<&mut PendingRequest> {
+    pub(crate) fn get_mut(&mut self, inside: &Id) -> Option<&mut PendingRequest> {
         self.by_id.get_mut(inside)
     }
 
     /// The call that the server knows by this id.
-    pub fn call(&self, inside: &Id) -> Option<&Call> {
+    pub(crate) fn call(&self, inside: &Id) -> Option<&Call> {
         match &self.get(inside)?.kind {
             RequestKind::Call(call) => Some(call),
             _ => None,
@@ -172,18 +172,18 @@ impl PendingRequests {
     }
 
     /// The same, to be changed.
-    pub fn call_mut(&mut self, inside: &Id) -> Option<&mut Call> {
+    pub(crate) fn call_mut(&mut self, inside: &Id) -> Option<&mut Call> {
         match &mut self.get_mut(inside)?.kind {
             RequestKind::Call(call) => Some(call),
             _ => None,
         }
     }
 
-    pub fn get(&self, inside: &Id) -> Option<&PendingRequest> {
+    pub(crate) fn get(&self, inside: &Id) -> Option<&PendingRequest> {
         self.by_id.get(inside)
     }
 
-    pub fn remove(&mut self, inside: &Id) -> Option<PendingRequest> {
+    pub(crate) fn remove(&mut self, inside: &Id) -> Option<PendingRequest> {
         let mut pending = self.by_id.remove(inside)?;
         self.calls -= usize::from(matches!(pending.kind, RequestKind::Call(_)));
         if let Some(token) = &pending.token {
@@ -196,7 +196,7 @@ impl PendingRequests {
     }
 
     /// Takes back a request that the server may still answer: its names are not used again soon.
-    pub fn withdraw(&mut self, inside: &Id) -> Option<PendingRequest> {
+    pub(crate) fn withdraw(&mut self, inside: &Id) -> Option<PendingRequest> {
         let pending = self.remove(inside)?;
         self.spent.insert(inside.clone());
         if let Some(token) = &pending.token {
@@ -206,7 +206,7 @@ impl PendingRequests {
     }
 
     /// Takes the requester out: nobody waits any more, and progress stays inside.
-    pub fn detach(&mut self, inside: &Id) -> Option<Requester> {
+    pub(crate) fn detach(&mut self, inside: &Id) -> Option<Requester> {
         let pending = self.by_id.get_mut(inside)?;
         let requester = pending.requester.take();
         let renamed = pending.renamed;
@@ -227,7 +227,7 @@ impl PendingRequests {
     }
 
     /// The server's id of the request that a client still waits for under this id.
-    pub fn asked_as(&self, outside: &Id) -> Option<Id> {
+    pub(crate) fn asked_as(&self, outside: &Id) -> Option<Id> {
         if let Some(inside) = self.renamed.get(outside) {
             return Some(inside.clone());
         }
@@ -236,7 +236,7 @@ impl PendingRequests {
     }
 
     /// The server that had the subscriptions is gone.
-    pub fn mark_lost_listens(&mut self) {
+    pub(crate) fn mark_lost_listens(&mut self) {
         for pending in self.by_id.values_mut() {
             if let RequestKind::Listen { lost, .. } = &mut pending.kind {
                 *lost = true;
@@ -245,29 +245,29 @@ impl PendingRequests {
     }
 
     /// Whether the server knows a request by this id.
-    pub fn contains(&self, inside: &Id) -> bool {
+    pub(crate) fn contains(&self, inside: &Id) -> bool {
         self.by_id.contains_key(inside)
     }
 
     /// The request that a progress token belongs to.
-    pub fn by_token(&mut self, token: &Id) -> Option<&mut PendingRequest> {
+    pub(crate) fn by_token(&mut self, token: &Id) -> Option<&mut PendingRequest> {
         self.by_id.get_mut(self.tokens.get(token)?)
     }
 
     /// Where the newest request that wants log lines is answered (2026-07-28).
-    pub fn newest_that_wants_logs(&self) -> Option<&Reply> {
+    pub(crate) fn newest_that_wants_logs(&self) -> Option<&Reply> {
         let requesters = self.by_id.values().filter_map(|pending| pending.requester.as_ref());
         let wanting = requesters.filter(|requester| requester.reply.wants_logs());
         wanting.max_by_key(|requester| &requester.key).map(|requester| &requester.reply)
     }
 
     /// Calls that the server has, or that wait for it.
-    pub fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.calls
     }
 
     /// Whether the server still has to answer the client's opening.
-    pub fn any_opening(&self) -> bool {
+    pub(crate) fn any_opening(&self) -> bool {
         let opens = |pending: &PendingRequest| {
             matches!(pending.kind, RequestKind::Initialize | RequestKind::Discover)
         };
@@ -275,7 +275,7 @@ impl PendingRequests {
     }
 
     /// Whether a client waits for anything that has an end, and is still there.
-    pub fn any_asked(&self) -> bool {
+    pub(crate) fn any_asked(&self) -> bool {
         let waits = |pending: &PendingRequest| {
             let requester = pending.requester.as_ref();
             requester.is_some_and(|requester| requester.reply.is_open())
@@ -284,11 +284,11 @@ impl PendingRequests {
         self.by_id.values().any(waits)
     }
 
-    pub fn ids(&self) -> Vec<Id> {
+    pub(crate) fn ids(&self) -> Vec<Id> {
         self.by_id.keys().cloned().collect()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&Id, &PendingRequest)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Id, &PendingRequest)> {
         self.by_id.iter()
     }
 }

@@ -12,11 +12,11 @@ const LONG_NAME: usize = 256;
 
 /// Policies by the names of their tools.
 #[derive(Default)]
-pub struct KnownPolicies(HashMap<Arc<str>, Arc<ToolPolicy>>);
+pub(crate) struct KnownPolicies(HashMap<Arc<str>, Arc<ToolPolicy>>);
 
 impl KnownPolicies {
     /// The policy of a tool, with the tool's name.
-    pub fn get(&mut self, policies: &Policies, name: &str) -> (Arc<str>, Arc<ToolPolicy>) {
+    pub(crate) fn get(&mut self, policies: &Policies, name: &str) -> (Arc<str>, Arc<ToolPolicy>) {
         if let Some((tool, policy)) = self.0.get_key_value(name) {
             return (tool.clone(), policy.clone());
         }

@@ -6,7 +6,7 @@ use crate::rpc::id::Id;
 
 /// The last 1024 ids of some kind.
 #[derive(Default)]
-pub struct RecentIds {
+pub(crate) struct RecentIds {
     ids: HashSet<Id>,
     order: VecDeque<Id>,
 }
@@ -15,7 +15,7 @@ impl RecentIds {
     const MOST: usize = 1024;
 
     /// Adds an id; the oldest one is forgotten where there are too many.
-    pub fn insert(&mut self, id: Id) {
+    pub(crate) fn insert(&mut self, id: Id) {
         if self.ids.insert(id.clone()) {
             self.order.push_back(id);
         }
@@ -27,7 +27,7 @@ impl RecentIds {
     }
 
     /// Whether the id is one of them.
-    pub fn contains(&self, id: &Id) -> bool {
+    pub(crate) fn contains(&self, id: &Id) -> bool {
         !self.ids.is_empty() && self.ids.contains(id)
     }
 }

@@ -21,7 +21,7 @@ use super::recent::RecentIds;
 /// Requests, calls and waits of one session. A client names its requests; [`Calls::find`] says what
 /// such a name stands for.
 #[derive(Default)]
-pub struct Calls {
+pub(crate) struct Calls {
     /// requests that the server has to answer
     pub pending: PendingRequests,
     /// calls in the background whose server waits for input, by job
@@ -38,13 +38,13 @@ pub struct Calls {
 }
 
 /// A call whose answer is on its way to the client.
-pub struct Undelivered {
+pub(crate) struct Undelivered {
     pub call: Call,
     pub outcome: Outcome,
 }
 
 /// A client that left a call, and may come back for its answer.
-pub struct Disconnected {
+pub(crate) struct Disconnected {
     pub requester: Requester,
     pub job: Arc<LiveJob>,
     /// the end of its budget
@@ -52,7 +52,7 @@ pub struct Disconnected {
 }
 
 /// Somebody who waits for a job.
-pub struct Waiting {
+pub(crate) struct Waiting {
     pub task: AbortHandle,
     pub since: Instant,
     pub client: Arc<Client>,
@@ -60,7 +60,7 @@ pub struct Waiting {
 
 /// What a client's name of a request stands for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Standing {
+pub(crate) enum Standing {
     /// somebody waits for a job under it
     Waiting,
     /// the server has to answer it; this is the server's id of it
@@ -77,7 +77,7 @@ pub enum Standing {
 
 impl Calls {
     /// What a client's name of a request stands for.
-    pub fn find(&self, key: &Id) -> Standing {
+    pub(crate) fn find(&self, key: &Id) -> Standing {
         if self.waits.contains_key(key) {
             Standing::Waiting
         } else if let Some(inside) = self.pending.asked_as(key) {
@@ -95,17 +95,17 @@ impl Calls {
     }
 
     /// The client has got something else than the server's answer, or gave up: §4.3.
-    pub fn part(&mut self, requester: &Requester) {
+    pub(crate) fn part(&mut self, requester: &Requester) {
         self.parted.insert(requester.key.clone());
     }
 
     /// Whether a client waits for anything that has an end.
-    pub fn any_asked(&self) -> bool {
+    pub(crate) fn any_asked(&self) -> bool {
         self.pending.any_asked() || !self.waits.is_empty()
     }
 
     /// Whether a call or a job is under way.
-    pub fn any_running(&self) -> bool {
+    pub(crate) fn any_running(&self) -> bool {
         self.pending.calls() > 0 || !self.parked.is_empty()
     }
 }

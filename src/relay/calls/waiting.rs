@@ -25,7 +25,7 @@ use super::under_way::Waiting;
 const BEAT: Duration = Duration::from_secs(10);
 
 /// Somebody who waits for a job.
-pub struct Wait {
+pub(crate) struct Wait {
     pub requester: Requester,
     pub job: Job,
     /// the latest time of the answer
@@ -38,7 +38,7 @@ pub struct Wait {
 
 /// What is shown to whoever waits.
 #[derive(Debug, Clone, Copy)]
-pub enum Shows {
+pub(crate) enum Shows {
     /// the job as it stands (§5.1)
     Job(Form),
     /// what became of a `job_cancel` (§5.2)

@@ -22,7 +22,7 @@ enum End {
 impl Session {
     /// There will never be a server: requests are answered with the cause, and
     /// [`Session::failed`] returns.
-    pub fn fail(&self, cause: &str) {
+    pub(crate) fn fail(&self, cause: &str) {
         self.fail_locked(&mut self.state(), cause);
     }
 
@@ -35,7 +35,7 @@ impl Session {
     }
 
     /// Waits until it is clear that there is no server; returns why.
-    pub async fn failed(&self) -> Arc<str> {
+    pub(crate) async fn failed(&self) -> Arc<str> {
         loop {
             if let Some(cause) = self.state().failure.clone() {
                 return cause;
@@ -45,17 +45,17 @@ impl Session {
     }
 
     /// Waits until nothing is left to do: no client waits, and no job runs.
-    pub async fn at_rest(&self) {
+    pub(crate) async fn at_rest(&self) {
         self.until(|state| !state.is_asked() && !state.calls.any_running()).await;
     }
 
     /// Waits until a request has been answered.
-    pub async fn answered(&self) {
+    pub(crate) async fn answered(&self) {
         self.answered.notified().await;
     }
 
     /// Waits until the client waits for nothing any more.
-    pub async fn idle(&self) {
+    pub(crate) async fn idle(&self) {
         self.until(|state| !state.is_asked()).await;
     }
 
@@ -67,7 +67,7 @@ impl Session {
     }
 
     /// The client has gone: whatever waits for it is ended, running jobs are recorded.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut state = self.state();
         for (_, wait) in state.calls.waits.drain() {
             wait.task.abort();
@@ -76,7 +76,7 @@ impl Session {
     }
 
     /// The proxy ends: whoever still waits is told so, running jobs are recorded (§9).
-    pub fn interrupt(&self) {
+    pub(crate) fn interrupt(&self) {
         self.end_all(&mut self.state(), End::Interrupted);
     }
 

@@ -9,5 +9,5 @@ mod restart;
 mod settings;
 mod step;
 
-pub use settings::Settings;
-pub use step::RestartStep;
+pub(crate) use settings::Settings;
+pub(crate) use step::RestartStep;

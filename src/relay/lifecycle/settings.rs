@@ -14,7 +14,7 @@ const SUBSCRIPTIONS: usize = 10_000;
 
 /// What the client has set so far.
 #[derive(Default)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// raw `params` of `initialize`
     pub initialize: Option<Box<str>>,
     /// the line of `notifications/initialized`
@@ -27,12 +27,12 @@ pub struct Settings {
 
 impl Settings {
     /// The server refused the client's handshake: there is none to repeat.
-    pub fn refused(&mut self) {
+    pub(crate) fn refused(&mut self) {
         self.initialize = None;
     }
 
     /// Notes what a message of the client sets.
-    pub fn note(&mut self, method: Option<Method>, message: &Message, params: &Params) {
+    pub(crate) fn note(&mut self, method: Option<Method>, message: &Message, params: &Params) {
         let raw = message.envelope.params.unwrap_or("{}");
         let uri = || params.get("uri");
         match method {

@@ -4,7 +4,7 @@ use crate::relay::lists::ListKey;
 
 /// A step of the handshake that waits for the server's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RestartStep {
+pub(crate) enum RestartStep {
     Initialize,
     /// a setting that was repeated; its answer says nothing new
     Setting,

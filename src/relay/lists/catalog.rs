@@ -24,7 +24,7 @@ const PAGES: usize = 200;
 const TOOLS: usize = 10_000;
 
 /// What is known of the server's tools.
-pub struct Catalog {
+pub(crate) struct Catalog {
     prefix: String,
     /// each tool by name
     tools: HashMap<String, Tool>,
@@ -54,7 +54,7 @@ impl Tool {
 
 /// The pages that are being read, and what waits for them.
 #[derive(Default)]
-pub struct Reading {
+pub(crate) struct Reading {
     pages: usize,
     /// answers to the client
     pub held: Vec<Held>,
@@ -64,14 +64,14 @@ pub struct Reading {
 
 /// A first page that the client asked for and that can't go out yet.
 #[derive(Debug)]
-pub struct Held {
+pub(crate) struct Held {
     pub key: ListKey,
     pub requester: Requester,
     pub line: Bytes,
 }
 
 /// What to do after a page was read.
-pub enum Next {
+pub(crate) enum Next {
     /// read the page at this cursor, raw JSON
     Read(String),
     /// all is known; what was held can go on
@@ -79,7 +79,7 @@ pub enum Next {
 }
 
 impl Catalog {
-    pub fn new(prefix: &str) -> Self {
+    pub(crate) fn new(prefix: &str) -> Self {
         Catalog {
             prefix: prefix.to_owned(),
             tools: HashMap::new(),
@@ -91,7 +91,7 @@ impl Catalog {
     }
 
     /// The names of our tools; until the server's are known, those that no clash has changed.
-    pub fn names(&self) -> Arc<Names> {
+    pub(crate) fn names(&self) -> Arc<Names> {
         self.names.clone().unwrap_or_else(|| Arc::new(self.free_names()))
     }
 
@@ -106,7 +106,7 @@ impl Catalog {
     }
 
     /// Which of our tools goes by this name, if any.
-    pub fn ours(&self, name: &str) -> Option<JobTool> {
+    pub(crate) fn ours(&self, name: &str) -> Option<JobTool> {
         if let Some(names) = &self.names {
             return names.which(name);
         }
@@ -118,12 +118,12 @@ impl Catalog {
     }
 
     /// Whether the server marks a tool as safe to repeat; `None` where the tool is not known.
-    pub fn repeatable(&self, tool: &str) -> Option<bool> {
+    pub(crate) fn repeatable(&self, tool: &str) -> Option<bool> {
         self.tools.get(tool).map(|tool| tool.repeatable)
     }
 
     /// The arguments of a tool that are HTTP headers too.
-    pub fn declared(&self, tool: &str) -> Option<&Declared> {
+    pub(crate) fn declared(&self, tool: &str) -> Option<&Declared> {
         self.tools.get(tool)?.declared.as_ref()
     }
 
@@ -132,22 +132,22 @@ impl Catalog {
     }
 
     /// `true` once: the tools are not known and nobody has asked for them yet.
-    pub fn must_ask(&mut self) -> bool {
+    pub(crate) fn must_ask(&mut self) -> bool {
         self.names.is_none() && !std::mem::replace(&mut self.asked, true)
     }
 
     /// The client asked for the list itself.
-    pub fn was_asked(&mut self) {
+    pub(crate) fn was_asked(&mut self) {
         self.asked = true;
     }
 
     /// Keeps a call until it is clear whose tool it means.
-    pub fn hold_call(&mut self, requester: Requester, line: Bytes) {
+    pub(crate) fn hold_call(&mut self, requester: Requester, line: Bytes) {
         self.begin().calls.push((requester, line));
     }
 
     /// Starts to read the pages ourselves.
-    pub fn read_from_start(&mut self) {
+    pub(crate) fn read_from_start(&mut self) {
         self.begin();
     }
 
@@ -159,12 +159,12 @@ impl Catalog {
     }
 
     /// Which walk through the pages this is.
-    pub fn walk(&self) -> u64 {
+    pub(crate) fn walk(&self) -> u64 {
         self.walks
     }
 
     /// Notes the tools of a page, from its raw `result`; returns the raw cursor of the next page.
-    pub fn note<'a>(&mut self, result: &'a str) -> Option<&'a str> {
+    pub(crate) fn note<'a>(&mut self, result: &'a str) -> Option<&'a str> {
         let members = Members::parse(result)?;
         for tool in members.get("tools").and_then(elements).unwrap_or_default() {
             let Some(tool) = Members::parse(tool) else { continue };
@@ -178,7 +178,7 @@ impl Catalog {
 
     /// The client's first page came in, and `cursor` (raw JSON) names more pages, which must be
     /// read before it can be answered. `Err`: it can go out now.
-    pub fn hold(
+    pub(crate) fn hold(
         &mut self,
         cursor: Option<&str>,
         held: Box<Held>,
@@ -197,18 +197,18 @@ impl Catalog {
     }
 
     /// Whether we read the pages ourselves now.
-    pub fn is_reading(&self) -> bool {
+    pub(crate) fn is_reading(&self) -> bool {
         self.reading.is_some()
     }
 
     /// Whether a client waits for what is held.
-    pub fn is_holding(&self) -> bool {
+    pub(crate) fn is_holding(&self) -> bool {
         let holds = |reading: &Reading| !reading.held.is_empty() || !reading.calls.is_empty();
         self.reading.as_ref().is_some_and(holds)
     }
 
     /// The client takes back a request whose answer is held.
-    pub fn cancel(&mut self, id: &Id) -> bool {
+    pub(crate) fn cancel(&mut self, id: &Id) -> bool {
         let Some(reading) = &mut self.reading else { return false };
         let before = reading.held.len() + reading.calls.len();
         reading.held.retain(|held| held.requester.key != *id);
@@ -217,7 +217,7 @@ impl Catalog {
     }
 
     /// A page that we asked for came in; `result` is `None` where the server refused it.
-    pub fn page_read(&mut self, result: Option<&str>) -> Next {
+    pub(crate) fn page_read(&mut self, result: Option<&str>) -> Next {
         let cursor = result.and_then(|result| self.note(result)).map(str::to_owned);
         let pages = self.reading.as_mut().map_or(PAGES, |reading| {
             reading.pages += 1;
@@ -233,7 +233,7 @@ impl Catalog {
     }
 
     /// The server is gone: what was held.
-    pub fn abandon(&mut self) -> Reading {
+    pub(crate) fn abandon(&mut self) -> Reading {
         self.asked = self.names.is_some();
         self.reading.take().unwrap_or_default()
     }
@@ -241,7 +241,7 @@ impl Catalog {
     /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it.
     /// `deferrable` says of a tool whether its calls may become jobs; `strict`, that a tool whose
     /// schema breaks the rules for headers must not be shown (§1.1.6).
-    pub fn edit_page(
+    pub(crate) fn edit_page(
         &self,
         text: &str,
         result: &str,

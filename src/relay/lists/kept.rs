@@ -15,7 +15,7 @@ const KEPT: usize = 8 << 20;
 
 /// The last answers to list requests.
 #[derive(Default)]
-pub struct KeptLists {
+pub(crate) struct KeptLists {
     answers: HashMap<ListKey, Kept>,
     bytes: usize,
 }
@@ -29,7 +29,7 @@ struct Kept {
 
 impl KeptLists {
     /// Keeps an answer: what the client gets, and what the server had sent.
-    pub fn put(&mut self, key: ListKey, result: &Bytes, original: &str) {
+    pub(crate) fn put(&mut self, key: ListKey, result: &Bytes, original: &str) {
         self.remove(&key);
         if self.bytes + result.len() <= KEPT {
             self.bytes += result.len();
@@ -44,16 +44,16 @@ impl KeptLists {
     }
 
     /// The last answer to the same request.
-    pub fn get(&self, key: &ListKey) -> Option<Bytes> {
+    pub(crate) fn get(&self, key: &ListKey) -> Option<Bytes> {
         self.answers.get(key).map(|kept| kept.result.clone())
     }
 
     /// Whether a fresh answer of the server differs from the last one.
-    pub fn differs(&self, key: &ListKey, fresh: &str) -> bool {
+    pub(crate) fn differs(&self, key: &ListKey, fresh: &str) -> bool {
         self.answers.get(key).is_some_and(|kept| kept.digest != digest(fresh))
     }
 
-    pub fn keys(&self) -> Vec<ListKey> {
+    pub(crate) fn keys(&self) -> Vec<ListKey> {
         self.answers.keys().cloned().collect()
     }
 }

@@ -5,7 +5,7 @@ use crate::mcp::params::Params;
 
 /// The lists of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ListKind {
+pub(crate) enum ListKind {
     Tools,
     Prompts,
     Resources,
@@ -14,7 +14,7 @@ pub enum ListKind {
 
 impl ListKind {
     /// The list that a method asks for; `None` where it asks for something else.
-    pub fn of(method: Method) -> Option<Self> {
+    pub(crate) fn of(method: Method) -> Option<Self> {
         Some(match method {
             Method::ListTools => ListKind::Tools,
             Method::ListPrompts => ListKind::Prompts,
@@ -25,7 +25,7 @@ impl ListKind {
     }
 
     /// The request for the list.
-    pub fn method(self) -> Method {
+    pub(crate) fn method(self) -> Method {
         match self {
             ListKind::Tools => Method::ListTools,
             ListKind::Prompts => Method::ListPrompts,
@@ -35,7 +35,7 @@ impl ListKind {
     }
 
     /// The notification that says that the list has changed.
-    pub fn changed(self) -> Method {
+    pub(crate) fn changed(self) -> Method {
         match self {
             ListKind::Tools => Method::ToolsChanged,
             ListKind::Prompts => Method::PromptsChanged,
@@ -46,7 +46,7 @@ impl ListKind {
 
 /// A list request: two are the same where kind and cursor are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ListKey {
+pub(crate) struct ListKey {
     pub kind: ListKind,
     /// raw JSON
     pub cursor: Option<Box<str>>,
@@ -54,7 +54,7 @@ pub struct ListKey {
 
 impl ListKey {
     /// `None` for what is no list request, or one that asks for more than a page.
-    pub fn of(method: Method, params: &Params) -> Option<Self> {
+    pub(crate) fn of(method: Method, params: &Params) -> Option<Self> {
         let kind = ListKind::of(method)?;
         if !params.has_only(&["cursor", "_meta"]) {
             return None;
@@ -63,7 +63,7 @@ impl ListKey {
         Some(ListKey { kind, cursor })
     }
 
-    pub fn is_first_page(&self) -> bool {
+    pub(crate) fn is_first_page(&self) -> bool {
         self.cursor.is_none()
     }
 }

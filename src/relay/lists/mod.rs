@@ -11,11 +11,11 @@ mod pages;
 use catalog::Catalog;
 use kept::KeptLists;
 
-pub use catalog::Held;
-pub use key::{ListKey, ListKind};
+pub(crate) use catalog::Held;
+pub(crate) use key::{ListKey, ListKind};
 
 /// What is known of the server's lists.
-pub struct ListState {
+pub(crate) struct ListState {
     pub catalog: Catalog,
     /// the last answers
     pub kept: KeptLists,
@@ -25,7 +25,7 @@ pub struct ListState {
 
 impl ListState {
     /// `prefix`: what the names of our tools begin with.
-    pub fn new(prefix: &str) -> Self {
+    pub(crate) fn new(prefix: &str) -> Self {
         let (kept, changed) = (KeptLists::default(), Vec::new());
         ListState { catalog: Catalog::new(prefix), kept, changed }
     }

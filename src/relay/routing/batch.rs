@@ -22,12 +22,18 @@ use crate::upstream::{Headers, MessageOrigin, Outgoing};
 
 impl Session {
     /// Whether the client may send arrays.
-    pub fn takes_batches(&self) -> bool {
+    pub(crate) fn takes_batches(&self) -> bool {
         self.state().client.info.sends_batches()
     }
 
     /// An array of messages of the client; `to` is where the array of answers goes.
-    pub fn client_batch(self: &Arc<Self>, line: &Bytes, text: &str, to: &Reply, headers: &Headers) {
+    pub(crate) fn client_batch(
+        self: &Arc<Self>,
+        line: &Bytes,
+        text: &str,
+        to: &Reply,
+        headers: &Headers,
+    ) {
         let elements = elements(text).unwrap_or_default();
         let legal = self.state().client.info.sends_batches();
         if elements.is_empty() && !text.ends_with(']') {
@@ -42,7 +48,7 @@ impl Session {
     }
 
     /// The elements of an array that the client may send, each with its envelope if it has one.
-    pub fn batch_elements<'a>(
+    pub(crate) fn batch_elements<'a>(
         self: &Arc<Self>,
         line: &Bytes,
         elements: impl IntoIterator<Item = (&'a str, Option<Envelope<'a>>)>,

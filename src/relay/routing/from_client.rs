@@ -28,7 +28,7 @@ use super::questions::Destination;
 
 impl Session {
     /// A line of the client; `to` is where its answers go.
-    pub fn from_client(self: &Arc<Self>, line: &Line, to: &Reply) {
+    pub(crate) fn from_client(self: &Arc<Self>, line: &Line, to: &Reply) {
         ParsedLine::parse(line, |line| match *line {
             ParsedLine::Object { line, text, envelope } if envelope.kind() != Kind::Unknown => {
                 let message = Message::new(line, text, envelope);
@@ -54,7 +54,7 @@ impl Session {
     }
 
     /// One message of the client, alone or out of a batch; `headers` go with it over HTTP.
-    pub fn client_message(
+    pub(crate) fn client_message(
         self: &Arc<Self>,
         message: &Message,
         params: &Params,
@@ -80,7 +80,7 @@ impl Session {
     }
 
     /// A request of the client, by whatever way it came.
-    pub fn client_request(
+    pub(crate) fn client_request(
         self: &Arc<Self>,
         message: &Message,
         params: &Params,

@@ -5,4 +5,4 @@ mod from_client;
 mod from_server;
 mod questions;
 
-pub use questions::Questions;
+pub(crate) use questions::Questions;

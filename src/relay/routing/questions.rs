@@ -9,7 +9,7 @@ const STALE: usize = 1024;
 
 /// What the client is asked, and was asked by a server that is gone.
 #[derive(Default)]
-pub struct Questions {
+pub(crate) struct Questions {
     /// by the id that the client knows, with the server's own raw id where that is another
     open: HashMap<Id, Option<Box<str>>>,
     /// of a server that is gone: answers to them are dropped
@@ -17,7 +17,7 @@ pub struct Questions {
 }
 
 /// Where an answer of the client goes.
-pub enum Destination {
+pub(crate) enum Destination {
     /// to the server as it is
     Straight,
     /// to the server, under this raw id
@@ -29,7 +29,7 @@ pub enum Destination {
 impl Questions {
     /// Notes a request. The client may still answer one of that id that a server before this one
     /// has sent, since servers count from 0 anew: then this one goes by `own`, which is returned.
-    pub fn ask(&mut self, raw: &str, own: impl FnOnce() -> Id) -> Option<Id> {
+    pub(crate) fn ask(&mut self, raw: &str, own: impl FnOnce() -> Id) -> Option<Id> {
         let id = Id::parse(raw)?;
         if !self.stale.contains(&id) {
             self.open.insert(id, None);
@@ -41,7 +41,7 @@ impl Questions {
     }
 
     /// Where the client's answer goes, by the id that it bears.
-    pub fn answered(&mut self, outside: &Id) -> Destination {
+    pub(crate) fn answered(&mut self, outside: &Id) -> Destination {
         if let Some(inside) = self.open.remove(outside) {
             return inside.map_or(Destination::Straight, Destination::Under);
         }
@@ -55,7 +55,7 @@ impl Questions {
     }
 
     /// The server takes a request back: the id that the client knows, where it is another.
-    pub fn taken_back(&mut self, inside: &Id) -> Option<Id> {
+    pub(crate) fn taken_back(&mut self, inside: &Id) -> Option<Id> {
         if self.open.remove(inside).is_some() {
             return None;
         }
@@ -68,7 +68,7 @@ impl Questions {
     }
 
     /// The server is gone, and whatever it has asked with it.
-    pub fn abandon(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         self.stale.extend(self.open.drain().map(|(outside, _)| outside));
         let over = self.stale.len().saturating_sub(STALE);
         self.stale.drain(..over);

@@ -16,7 +16,7 @@ use super::process::{self, Environment, Process, SpawnError};
 use super::reaper::Reaper;
 
 /// What it takes to start a process.
-pub struct Launch {
+pub(crate) struct Launch {
     command: CommandConfig,
     environment: Environment,
     /// where its stderr goes
@@ -30,7 +30,11 @@ pub struct Launch {
 impl Launch {
     /// Nothing is started yet. `environment`: what the process inherits; `stderr`: where its own
     /// goes.
-    pub fn new(command: CommandConfig, environment: Environment, stderr: Stderr) -> Arc<Self> {
+    pub(crate) fn new(
+        command: CommandConfig,
+        environment: Environment,
+        stderr: Stderr,
+    ) -> Arc<Self> {
         Arc::new(Launch {
             command,
             environment,
@@ -41,12 +45,12 @@ impl Launch {
     }
 
     /// Whether the last process that was started ended before it said anything.
-    pub fn fails(&self) -> bool {
+    pub(crate) fn fails(&self) -> bool {
         self.fails.load(Ordering::Relaxed)
     }
 
     /// Notes whether a process that was started has said anything.
-    pub fn note_works(&self, works: bool) {
+    pub(crate) fn note_works(&self, works: bool) {
         self.fails.store(!works, Ordering::Relaxed);
     }
 
@@ -54,7 +58,7 @@ impl Launch {
     ///
     /// # Errors
     /// The one that a start would end with.
-    pub fn find(&self) -> Result<(), SpawnError> {
+    pub(crate) fn find(&self) -> Result<(), SpawnError> {
         process::find(&self.command, &self.environment)
     }
 
@@ -62,7 +66,7 @@ impl Launch {
     ///
     /// # Errors
     /// The system can't start it.
-    pub fn begin(self: &Arc<Self>, terms: LifeTerms) -> Result<Life, SpawnError> {
+    pub(crate) fn begin(self: &Arc<Self>, terms: LifeTerms) -> Result<Life, SpawnError> {
         let (process, pipes) = Process::spawn(&self.command, &self.environment)?;
         let group = process.id;
         if let Err(error) = self.reaper.watch(group) {

@@ -26,7 +26,7 @@ const GRACE: Duration = Duration::from_millis(600);
 const REMAINDER: Duration = Duration::from_millis(300);
 
 /// What the life of a child needs.
-pub struct ChildLife {
+pub(crate) struct ChildLife {
     /// the child with its group
     pub process: Process,
     /// its stdin, stdout and stderr
@@ -45,7 +45,7 @@ pub struct ChildLife {
 
 impl ChildLife {
     /// Runs until the server has ended and its group is gone; returns one sentence about how.
-    pub async fn run(self) -> Arc<str> {
+    pub(crate) async fn run(self) -> Arc<str> {
         let ChildLife { mut process, pipes, outbox, observer, stop, stderr, limit } = self;
         let tail = Arc::new(StderrTail::default());
         let mut tasks = JoinSet::new();

@@ -7,6 +7,6 @@ mod process;
 mod reaper;
 mod stderr;
 
-pub use launch::Launch;
-pub use process::{Environment, SpawnError};
-pub use reaper::{REAPER_ROLE, run_reaper};
+pub(crate) use launch::Launch;
+pub(crate) use process::{Environment, SpawnError};
+pub(crate) use reaper::{REAPER_ROLE, run_reaper};

@@ -14,17 +14,17 @@ use crate::pipes::widen;
 use crate::upstream::details::PATH;
 
 /// The environment that a child starts with.
-pub type Environment = Vec<(OsString, OsString)>;
+pub(crate) type Environment = Vec<(OsString, OsString)>;
 
 /// A running child with its group.
-pub struct Process {
+pub(crate) struct Process {
     child: Box<dyn ChildWrapper>,
     /// of the child, and of its group
     pub id: u32,
 }
 
 /// The three ends of a child's pipes.
-pub struct Pipes {
+pub(crate) struct Pipes {
     /// what the child reads
     pub stdin: ChildStdin,
     /// what it writes
@@ -36,7 +36,7 @@ pub struct Pipes {
 /// A command that can't be started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start the server: {program:?}: {source}{PATH}{path})")]
-pub struct SpawnError {
+pub(crate) struct SpawnError {
     program: String,
     path: String,
     source: io::Error,
@@ -46,7 +46,10 @@ pub struct SpawnError {
 ///
 /// # Errors
 /// The one that a start would end with.
-pub fn find(command: &config::CommandConfig, inherited: &Environment) -> Result<(), SpawnError> {
+pub(crate) fn find(
+    command: &config::CommandConfig,
+    inherited: &Environment,
+) -> Result<(), SpawnError> {
     let path = path_of(command, inherited);
     let directory = command.cwd.clone().or_else(|| std::env::current_dir().ok());
     let found = which::which_in(&command.program, Some(&path), directory.unwrap_or_default());
@@ -63,7 +66,7 @@ impl Process {
     ///
     /// # Errors
     /// The system can't start it.
-    pub fn spawn(
+    pub(crate) fn spawn(
         command: &config::CommandConfig,
         inherited: &Environment,
     ) -> Result<(Process, Pipes), SpawnError> {
@@ -87,12 +90,12 @@ impl Process {
     ///
     /// # Errors
     /// The system can't tell.
-    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
     /// Asks the group to end (SIGTERM); on Windows it is ended.
-    pub fn terminate(&mut self) {
+    pub(crate) fn terminate(&mut self) {
         #[cfg(unix)]
         let _ = self.child.signal(nix::sys::signal::Signal::SIGTERM as i32);
         #[cfg(not(unix))]
@@ -100,7 +103,7 @@ impl Process {
     }
 
     /// Ends the group.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.start_kill();
     }
 }

@@ -8,11 +8,11 @@ use std::io;
 use std::sync::Mutex;
 
 /// The argument that makes this program a reaper.
-pub const REAPER_ROLE: &str = "__reaper";
+pub(crate) const REAPER_ROLE: &str = "__reaper";
 
 /// The proxy's hold on its reaper. Dropping it ends whatever is still noted.
 #[derive(Default)]
-pub struct Reaper {
+pub(crate) struct Reaper {
     pipe: Mutex<Option<std::process::ChildStdin>>,
 }
 
@@ -21,12 +21,12 @@ impl Reaper {
     ///
     /// # Errors
     /// The reaper can't be started, or has ended.
-    pub fn watch(&self, group: u32) -> io::Result<()> {
+    pub(crate) fn watch(&self, group: u32) -> io::Result<()> {
         self.tell(&format!("+{group}\n"))
     }
 
     /// The group has ended.
-    pub fn forget(&self, group: u32) {
+    pub(crate) fn forget(&self, group: u32) {
         let _ = self.tell(&format!("-{group}\n"));
     }
 
@@ -47,7 +47,7 @@ impl Reaper {
 }
 
 /// All that a reaper does: reads until the pipe closes, then ends what is left.
-pub fn run_reaper() {
+pub(crate) fn run_reaper() {
     #[cfg(unix)]
     unix::run();
 }
@@ -75,7 +75,7 @@ mod unix {
     ///
     /// # Errors
     /// The system can't start it.
-    pub fn start() -> io::Result<ChildStdin> {
+    pub(crate) fn start() -> io::Result<ChildStdin> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg(super::REAPER_ROLE)
             .env_clear()
@@ -88,7 +88,7 @@ mod unix {
     }
 
     /// See [`super::run_reaper`].
-    pub fn run() {
+    pub(crate) fn run() {
         let mut groups = BTreeSet::new();
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             let (sign, group) = line.split_at(1.min(line.len()));

@@ -18,7 +18,7 @@ const LONGEST_LINE: usize = 8 << 10;
 
 /// The last lines of a child's stderr.
 #[derive(Default)]
-pub struct StderrTail(Mutex<VecDeque<String>>);
+pub(crate) struct StderrTail(Mutex<VecDeque<String>>);
 
 impl StderrTail {
     fn add(&self, line: &[u8]) {
@@ -30,7 +30,7 @@ impl StderrTail {
     }
 
     /// The lines as one text; empty where there were none.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let lines = self.0.lock().expect("no panic while the lines are held");
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
@@ -38,7 +38,7 @@ impl StderrTail {
 
 /// Passes a child's stderr on, and never lets it block the child: when nobody reads ours, lines are
 /// dropped. The task is one of `tasks`; what is returned is fired at its end.
-pub fn pass_on_all(
+pub(crate) fn pass_on_all(
     tasks: &mut JoinSet<()>,
     mut from: ChildStderr,
     tail: Arc<StderrTail>,

@@ -27,14 +27,14 @@ const CONNECT: Duration = Duration::from_secs(20);
 const KEEPALIVE: Duration = Duration::from_secs(30);
 /// A connection that nobody used for so long is given up: servers close theirs after 5 s or more,
 /// and a request must not meet that.
-pub const IDLE: Duration = Duration::from_secs(3);
+pub(crate) const IDLE: Duration = Duration::from_secs(3);
 
 type BoxError = Box<dyn Error + Send + Sync>;
 type Opening = Pin<Box<dyn Future<Output = Result<Connection, BoxError>> + Send>>;
 
 /// Makes connections to one server.
 #[derive(Clone)]
-pub struct Connector(Arc<Inner>);
+pub(crate) struct Connector(Arc<Inner>);
 
 struct Inner {
     open: Box<dyn Fn(Uri) -> Opening + Send + Sync>,
@@ -46,7 +46,7 @@ struct Inner {
 
 /// What a proxy that reads the requests wants of them; nothing where there is none.
 #[derive(Default)]
-pub struct ForwardProxy {
+pub(crate) struct ForwardProxy {
     /// it is asked for whole URLs
     pub whole_urls: bool,
     /// `Proxy-Authorization`
@@ -55,14 +55,14 @@ pub struct ForwardProxy {
 
 impl ForwardProxy {
     /// What each request carries for it.
-    pub fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    pub(crate) fn headers(&self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         self.authorization.clone().map(|value| (PROXY_AUTHORIZATION, value)).into_iter()
     }
 }
 
 impl Connector {
     /// The way to the server of this URL, and what a proxy on it wants of requests.
-    pub fn new(url: &Uri) -> (Self, ForwardProxy) {
+    pub(crate) fn new(url: &Uri) -> (Self, ForwardProxy) {
         let mut forward_proxy = ForwardProxy::default();
         let is_tls = url.scheme_str() == Some("https");
         let proxy = proxy_of(url);
@@ -86,7 +86,7 @@ impl Connector {
     ///
     /// # Errors
     /// One part of a sentence: why there is none.
-    pub async fn open(&self, url: &Uri) -> Result<Connection, String> {
+    pub(crate) async fn open(&self, url: &Uri) -> Result<Connection, String> {
         let why = match timeout(CONNECT, (self.0.open)(url.clone())).await {
             Ok(Ok(connection)) => return Ok(connection),
             Ok(Err(error)) => root_cause(&*error),
@@ -99,7 +99,7 @@ impl Connector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub async fn open_ahead(&self, url: &Uri) -> Result<(), String> {
+    pub(crate) async fn open_ahead(&self, url: &Uri) -> Result<(), String> {
         let connection = self.open(url).await?;
         *self.spare() = Some((connection, Instant::now()));
         Ok(())
@@ -109,7 +109,7 @@ impl Connector {
     ///
     /// # Errors
     /// As [`Connector::open`].
-    pub async fn take(&self, url: &Uri) -> Result<Connection, String> {
+    pub(crate) async fn take(&self, url: &Uri) -> Result<Connection, String> {
         let spare = self.spare().take().filter(|(_, since)| since.elapsed() < IDLE);
         match spare {
             Some((connection, _)) => Ok(connection),
@@ -224,7 +224,7 @@ trait Io: Read + Write + Send {}
 impl<T: Read + Write + Send> Io for T {}
 
 /// A connection, whatever it is made of.
-pub struct Connection(Pin<Box<dyn Io>>);
+pub(crate) struct Connection(Pin<Box<dyn Io>>);
 
 impl Read for Connection {
     fn poll_read(

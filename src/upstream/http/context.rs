@@ -7,7 +7,7 @@ use crate::upstream::observer::ServerObserver;
 use super::remote::RemoteServer;
 
 /// What all parts of one life of a server at a URL need.
-pub struct LifeContext {
+pub(crate) struct LifeContext {
     /// where the server is
     pub remote: Arc<RemoteServer>,
     /// told what the server says

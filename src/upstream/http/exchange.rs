@@ -29,10 +29,10 @@ use super::resumable_stream::ResumableStream;
 use super::session::ServerSession;
 
 /// Tells one exchange of a life from all others.
-pub type ExchangeNumber = u64;
+pub(crate) type ExchangeNumber = u64;
 
 /// Whoever is told how an exchange goes: the life that it is a part of.
-pub trait ExchangeObserver: Send + Sync {
+pub(crate) trait ExchangeObserver: Send + Sync {
     /// The server has opened a session, or works without one.
     fn session_opened(&self, number: ExchangeNumber, id: Option<HeaderValue>);
     /// The answer to `initialize` came, which names the revision.
@@ -59,7 +59,7 @@ pub trait ExchangeObserver: Send + Sync {
 }
 
 /// One message on its way, and its answer.
-pub struct PostExchange {
+pub(crate) struct PostExchange {
     /// where it goes, and who is told what comes back
     pub context: Arc<LifeContext>,
     /// told how it goes
@@ -75,7 +75,7 @@ pub struct PostExchange {
 }
 
 /// How an exchange ended.
-pub enum ExchangeOutcome {
+pub(crate) enum ExchangeOutcome {
     /// answered, or there was nothing to answer
     Done,
     /// the answer comes on another stream
@@ -96,7 +96,7 @@ enum Refusal {
 
 impl PostExchange {
     /// Sends the message and handles whatever comes back.
-    pub async fn run(self) {
+    pub(crate) async fn run(self) {
         let outcome = self.send_and_read().await;
         let PostExchange { life, message, session, number, .. } = self;
         life.over(message, &session, number, outcome);

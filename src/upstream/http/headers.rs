@@ -5,7 +5,7 @@ use http::HeaderMap;
 use crate::upstream::outgoing::Headers;
 
 /// What every request carries with what goes with one message, which wins.
-pub fn with_headers(base: &HeaderMap, more: &Headers) -> HeaderMap {
+pub(crate) fn with_headers(base: &HeaderMap, more: &Headers) -> HeaderMap {
     let mut headers = base.clone();
     for name in more.iter().flat_map(|more| more.keys()) {
         headers.remove(name);

@@ -26,7 +26,7 @@ const ENDPOINT: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// Why there is none; nothing has been sent.
-pub async fn open(
+pub(crate) async fn open(
     context: Arc<LifeContext>,
     headers: Headers,
 ) -> Result<(ResumableStream, Uri), Loss> {
@@ -56,7 +56,7 @@ pub async fn open(
 
 /// Reads the stream to its end, and hands over each message; returns why it ended: a part of a
 /// sentence.
-pub async fn read(mut stream: ResumableStream, on_message: impl Fn(&ParsedLine)) -> String {
+pub(crate) async fn read(mut stream: ResumableStream, on_message: impl Fn(&ParsedLine)) -> String {
     while let Some(event) = stream.next().await {
         let is_message = event.is_message();
         if let Some(data) = event.data.filter(|_| is_message) {

@@ -13,14 +13,14 @@ use super::pool::Received;
 use super::root_cause::root_cause;
 
 /// How long a refusal may take to be read.
-pub const REFUSAL: Duration = Duration::from_secs(10);
+pub(crate) const REFUSAL: Duration = Duration::from_secs(10);
 /// How long what follows an answer is read, so that its connection can be used again.
-pub const LINGER: Duration = Duration::from_secs(1);
+pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// How much is read of a body that nobody waits for.
-pub const UNNEEDED: usize = 64 << 10;
+pub(crate) const UNNEEDED: usize = 64 << 10;
 
 /// Whether a body is a stream of events.
-pub fn is_event_stream(response: &Response<Received>) -> bool {
+pub(crate) fn is_event_stream(response: &Response<Received>) -> bool {
     let kind = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
     kind.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
@@ -30,7 +30,7 @@ pub fn is_event_stream(response: &Response<Received>) -> bool {
 ///
 /// # Errors
 /// A part of a sentence: why there was no end.
-pub async fn gather(mut body: Received, limit: usize) -> Result<Option<Line>, String> {
+pub(crate) async fn gather(mut body: Received, limit: usize) -> Result<Option<Line>, String> {
     let mut gathered = Gathered::new(limit, body.size_hint().lower());
     while let Some(frame) = body.frame().await {
         // Trailers mean nothing in MCP.

@@ -15,12 +15,12 @@ use super::root_cause::root_cause;
 const EXCERPT: usize = 200;
 
 /// A connection that ended too early, as a sentence.
-pub fn broken(address: &str, why: &str) -> String {
+pub(crate) fn broken(address: &str, why: &str) -> String {
     format!("the connection to the server at {address} broke before it answered: {why}")
 }
 
 /// A request without an answer. `left`: the server may have the message.
-pub fn unsent(remote: &RemoteServer, error: &SendError, left: bool) -> Loss {
+pub(crate) fn unsent(remote: &RemoteServer, error: &SendError, left: bool) -> Loss {
     let (cause, reached) = match error {
         SendError::Connect(why) => (remote.unreachable(why).to_string(), false),
         SendError::Broken(error) => (broken(remote.address(), &root_cause(error)), left),
@@ -29,17 +29,17 @@ pub fn unsent(remote: &RemoteServer, error: &SendError, left: bool) -> Loss {
 }
 
 /// A loss of a request that the server has begun with.
-pub fn begun(cause: String) -> Loss {
+pub(crate) fn begun(cause: String) -> Loss {
     Loss { cause: cause.into(), reached: true, refusal: None }
 }
 
 /// A server that is there, and with which nothing can be begun.
-pub fn no_http_sse(address: &str, why: &str) -> Loss {
+pub(crate) fn no_http_sse(address: &str, why: &str) -> Loss {
     Loss::unsent(format!("the server at {address} can't be used over HTTP+SSE: {why}"))
 }
 
 /// A session that is forgotten again as soon as it is opened.
-pub fn forgotten(address: &str) -> Loss {
+pub(crate) fn forgotten(address: &str) -> Loss {
     Loss::unsent(format!(
         "the server at {address} answered HTTP 404 Not Found, in a new session too: it has \
          forgotten both"
@@ -47,7 +47,7 @@ pub fn forgotten(address: &str) -> Loss {
 }
 
 /// An answer that is no message: an error of a proxy in between, a redirection, a refusal.
-pub fn status(address: &str, head: &Parts, body: Bytes) -> Loss {
+pub(crate) fn status(address: &str, head: &Parts, body: Bytes) -> Loss {
     let status = head.status;
     let mut cause = format!("the server at {address} answered HTTP {status}");
     if let Some(target) = target(&head.headers).filter(|_| status.is_redirection()) {

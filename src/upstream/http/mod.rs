@@ -28,4 +28,4 @@ mod standalone_stream;
 mod url_reference;
 
 pub(super) use life::begin;
-pub use remote::{RemoteServer, Unreachable};
+pub(crate) use remote::{RemoteServer, Unreachable};

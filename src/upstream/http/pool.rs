@@ -24,7 +24,7 @@ const KEPT: usize = 1024;
 type Sender = SendRequest<RequestBody>;
 
 /// The connections to one server.
-pub struct Pool {
+pub(crate) struct Pool {
     connector: Connector,
     url: Uri,
     /// the longest idle one first
@@ -35,7 +35,7 @@ pub struct Pool {
 
 /// Why a request has no answer: a part of a sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum SendError {
+pub(crate) enum SendError {
     /// there was no connection, for this reason
     #[error("{0}")]
     Connect(String),
@@ -46,7 +46,7 @@ pub enum SendError {
 
 impl Pool {
     /// Nothing is connected yet.
-    pub fn new(connector: Connector, url: Uri) -> Arc<Self> {
+    pub(crate) fn new(connector: Connector, url: Uri) -> Arc<Self> {
         let (idle, connections) = (Mutex::default(), Mutex::default());
         Arc::new(Pool { connector, url, idle, connections })
     }
@@ -61,7 +61,7 @@ impl Pool {
     ///
     /// # Errors
     /// See [`SendError`].
-    pub async fn send(
+    pub(crate) async fn send(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
     ) -> Result<Response<Received>, SendError> {
@@ -130,7 +130,7 @@ impl Pool {
 
 /// The body of an answer. Read to its end, it gives its connection back; dropped before, it closes
 /// it.
-pub struct Received {
+pub(crate) struct Received {
     body: Incoming,
     lease: Option<(Sender, Arc<Pool>)>,
 }

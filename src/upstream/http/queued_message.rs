@@ -12,7 +12,7 @@ use super::request_body::{Backlog, SendProgress};
 use super::session::ServerSession;
 
 /// A message on its way to a server over HTTP.
-pub struct QueuedMessage {
+pub(crate) struct QueuedMessage {
     /// the message
     pub outgoing: Outgoing,
     /// the revision by which it goes, where that is of the modern era
@@ -23,7 +23,11 @@ pub struct QueuedMessage {
 
 impl QueuedMessage {
     /// `last`: the revision of the last request, where that was of the modern era.
-    pub fn new(outgoing: Outgoing, last: Option<&HeaderValue>, backlog: &Arc<Backlog>) -> Self {
+    pub(crate) fn new(
+        outgoing: Outgoing,
+        last: Option<&HeaderValue>,
+        backlog: &Arc<Backlog>,
+    ) -> Self {
         // A notification need not say of which era it is.
         let last = last.filter(|_| outgoing.role.is_notification());
         let revision = outgoing.revision.as_ref().or(last).cloned();
@@ -32,12 +36,12 @@ impl QueuedMessage {
     }
 
     /// Whether it goes by the rules of the modern era.
-    pub fn is_modern(&self) -> bool {
+    pub(crate) fn is_modern(&self) -> bool {
         self.revision.is_some()
     }
 
     /// The headers of its POST.
-    pub fn post_headers(&self, base: &HeaderMap, session: &ServerSession) -> HeaderMap {
+    pub(crate) fn post_headers(&self, base: &HeaderMap, session: &ServerSession) -> HeaderMap {
         let mut headers = with_headers(base, &self.outgoing.headers);
         let Some(revision) = &self.revision else {
             session.put_into(&mut headers);

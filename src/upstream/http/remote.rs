@@ -31,7 +31,7 @@ const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/eve
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("unhurry/", env!("CARGO_PKG_VERSION")));
 
 /// A server at a URL, shared by all sessions.
-pub struct RemoteServer {
+pub(crate) struct RemoteServer {
     /// as configured
     origin: Uri,
     /// another path of the same origin, where the server has sent us
@@ -53,7 +53,7 @@ pub struct RemoteServer {
 
 /// Which transport a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpokenTransport {
+pub(crate) enum SpokenTransport {
     /// of 2025-03-26 and later
     StreamableHttp,
     /// of 2024-11-05
@@ -63,14 +63,14 @@ pub enum SpokenTransport {
 /// There is no connection to a server at a URL: one sentence.
 #[derive(Debug, thiserror::Error)]
 #[error("the server at {address} can't be reached: {why}")]
-pub struct Unreachable {
+pub(crate) struct Unreachable {
     address: String,
     why: String,
 }
 
 /// Why there is no document: one sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum DocumentError {
+pub(crate) enum DocumentError {
     /// nothing can stand at this path
     #[error("no path of a URL")]
     Path,
@@ -81,7 +81,7 @@ pub enum DocumentError {
 
 impl RemoteServer {
     /// Nothing is connected yet.
-    pub fn new(config: &config::RemoteConfig) -> Arc<Self> {
+    pub(crate) fn new(config: &config::RemoteConfig) -> Arc<Self> {
         let (connector, forward_proxy) = Connector::new(&config.url);
         let mut base = HeaderMap::new();
         base.extend(host_of(&config.url).map(|host| (HOST, host)));
@@ -114,19 +114,19 @@ impl RemoteServer {
     }
 
     /// The URL as it may be shown: without its query.
-    pub fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// Where messages go.
-    pub fn url(&self) -> &Uri {
+    pub(crate) fn url(&self) -> &Uri {
         self.moved.get().unwrap_or(&self.origin)
     }
 
     /// Whether the response of `asked` says that the endpoint is at another path of the same origin,
     /// as many servers do where a slash is missing. Messages go there from now on; from there they
     /// are followed no further.
-    pub fn follows_redirect(&self, asked: &Uri, response: &Response<Received>) -> bool {
+    pub(crate) fn follows_redirect(&self, asked: &Uri, response: &Response<Received>) -> bool {
         let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
         if !moved.contains(&response.status()) || *asked != self.origin {
             return false;
@@ -142,12 +142,12 @@ impl RemoteServer {
     }
 
     /// What every request carries.
-    pub fn base(&self) -> &HeaderMap {
+    pub(crate) fn base(&self) -> &HeaderMap {
         &self.base
     }
 
     /// What every POST of a message carries.
-    pub fn post_base(&self) -> &HeaderMap {
+    pub(crate) fn post_base(&self) -> &HeaderMap {
         &self.post_base
     }
 
@@ -155,7 +155,7 @@ impl RemoteServer {
     ///
     /// # Errors
     /// There is no connection, or not in time.
-    pub async fn reach(&self) -> Result<(), Unreachable> {
+    pub(crate) async fn reach(&self) -> Result<(), Unreachable> {
         match timeout(REACH, self.connector.open(self.url())).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(why)) => Err(self.unreachable(why)),
@@ -164,7 +164,7 @@ impl RemoteServer {
     }
 
     /// That there is no connection. `why`: a part of a sentence.
-    pub fn unreachable(&self, why: impl Into<String>) -> Unreachable {
+    pub(crate) fn unreachable(&self, why: impl Into<String>) -> Unreachable {
         Unreachable { address: self.address.clone(), why: why.into() }
     }
 
@@ -173,7 +173,7 @@ impl RemoteServer {
     ///
     /// # Errors
     /// The path is none, or the server does not answer in time.
-    pub async fn get(&self, path: &str) -> Result<Response<Bytes>, DocumentError> {
+    pub(crate) async fn get(&self, path: &str) -> Result<Response<Bytes>, DocumentError> {
         let path = PathAndQuery::try_from(path).map_err(|_| DocumentError::Path)?;
         let mut parts = self.url().clone().into_parts();
         parts.path_and_query = Some(path);
@@ -194,12 +194,12 @@ impl RemoteServer {
     }
 
     /// Which transport the server speaks; `None`: that is not known yet.
-    pub fn transport(&self) -> Option<SpokenTransport> {
+    pub(crate) fn transport(&self) -> Option<SpokenTransport> {
         self.transport.get().copied()
     }
 
     /// Notes what was found out, for all sessions; the first finding stays.
-    pub fn note_transport(&self, transport: SpokenTransport) {
+    pub(crate) fn note_transport(&self, transport: SpokenTransport) {
         let _ = self.transport.set(transport);
     }
 
@@ -207,7 +207,7 @@ impl RemoteServer {
     ///
     /// # Errors
     /// There is none.
-    pub async fn connect_ahead(&self) -> Result<(), Unreachable> {
+    pub(crate) async fn connect_ahead(&self) -> Result<(), Unreachable> {
         if self.was_reached.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -219,7 +219,7 @@ impl RemoteServer {
     ///
     /// # Errors
     /// See [`SendError`].
-    pub async fn post(
+    pub(crate) async fn post(
         &self,
         url: &Uri,
         headers: HeaderMap,
@@ -232,7 +232,7 @@ impl RemoteServer {
     ///
     /// # Errors
     /// See [`SendError`].
-    pub async fn get_stream(
+    pub(crate) async fn get_stream(
         &self,
         mut headers: HeaderMap,
     ) -> Result<Response<Received>, SendError> {
@@ -244,7 +244,7 @@ impl RemoteServer {
     ///
     /// # Errors
     /// See [`SendError`].
-    pub async fn delete(&self, headers: HeaderMap) -> Result<Response<Received>, SendError> {
+    pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response<Received>, SendError> {
         self.send(Method::DELETE, self.url(), headers, RequestBody::default()).await
     }
 

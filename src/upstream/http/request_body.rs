@@ -19,19 +19,19 @@ const ARRIVED: Duration = Duration::from_millis(100);
 
 /// The bytes of all messages of one life that have not left.
 #[derive(Default)]
-pub struct Backlog {
+pub(crate) struct Backlog {
     bytes: AtomicUsize,
     drained: Notify,
 }
 
 impl Backlog {
     /// Whether there is room for more.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) < HIGH_WATER
     }
 
     /// Waits until there is room for more.
-    pub async fn room(&self) {
+    pub(crate) async fn room(&self) {
         loop {
             let drained = self.drained.notified();
             if self.has_room() {
@@ -87,7 +87,7 @@ impl Stages {
 }
 
 /// How far one message has come; until it has left, it counts as backlog.
-pub struct SendProgress {
+pub(crate) struct SendProgress {
     stages: Arc<Stages>,
     bytes: usize,
     backlog: Arc<Backlog>,
@@ -95,7 +95,7 @@ pub struct SendProgress {
 
 impl SendProgress {
     /// Of a message with so many bytes, which has not left.
-    pub fn new(bytes: usize, backlog: &Arc<Backlog>) -> Arc<Self> {
+    pub(crate) fn new(bytes: usize, backlog: &Arc<Backlog>) -> Arc<Self> {
         backlog.bytes.fetch_add(bytes, Ordering::Relaxed);
         Arc::new(SendProgress { stages: Arc::default(), bytes, backlog: backlog.clone() })
     }
@@ -107,17 +107,17 @@ impl SendProgress {
     }
 
     /// The server has begun to answer it.
-    pub fn note_answer(&self) {
+    pub(crate) fn note_answer(&self) {
         self.reach(ANSWERED);
     }
 
     /// Whether the server may have it.
-    pub fn has_left(&self) -> bool {
+    pub(crate) fn has_left(&self) -> bool {
         self.stages.stage.load(Ordering::Acquire) > QUEUED
     }
 
     /// Waits until what is sent now can't overtake it.
-    pub async fn arrived(self: Arc<Self>) {
+    pub(crate) async fn arrived(self: Arc<Self>) {
         let stages = self.stages.clone();
         // Once nobody holds it, it is over.
         drop(self);
@@ -134,11 +134,11 @@ impl Drop for SendProgress {
 
 /// The body of a request.
 #[derive(Default)]
-pub struct RequestBody(Option<(Bytes, Arc<SendProgress>)>);
+pub(crate) struct RequestBody(Option<(Bytes, Arc<SendProgress>)>);
 
 impl RequestBody {
     /// One message.
-    pub fn message(message: Bytes, sent: Arc<SendProgress>) -> Self {
+    pub(crate) fn message(message: Bytes, sent: Arc<SendProgress>) -> Self {
         RequestBody(Some((message, sent)))
     }
 }

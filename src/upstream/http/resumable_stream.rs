@@ -29,7 +29,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 /// The longest pause that a server may ask for: jobs don't run for longer, by default.
 const LONGEST_ASKED: Duration = Duration::from_secs(3600);
 /// A stream of events of the server.
-pub struct ResumableStream {
+pub(crate) struct ResumableStream {
     context: Arc<LifeContext>,
     session: Arc<ServerSession>,
     /// of the message whose stream it is; they go with it when it is opened again
@@ -52,7 +52,7 @@ pub struct ResumableStream {
 
 impl ResumableStream {
     /// The stream that an answer begins.
-    pub fn new(
+    pub(crate) fn new(
         context: Arc<LifeContext>,
         session: Arc<ServerSession>,
         headers: Headers,
@@ -80,7 +80,7 @@ impl ResumableStream {
     ///
     /// # Errors
     /// Why there is none.
-    pub async fn open(
+    pub(crate) async fn open(
         context: Arc<LifeContext>,
         session: Arc<ServerSession>,
         headers: Headers,
@@ -103,7 +103,7 @@ impl ResumableStream {
 
     /// The next event; `None` at the end of the connection. While the way to the client is full,
     /// nothing is read.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.events.next_event() {
                 return Some(self.noted(event));
@@ -142,17 +142,17 @@ impl ResumableStream {
     }
 
     /// Whether it can be resumed without a loss.
-    pub fn can_resume(&self) -> bool {
+    pub(crate) fn can_resume(&self) -> bool {
         self.last_id.is_some()
     }
 
     /// Why the connection ended: a part of a sentence.
-    pub fn why(&self) -> &str {
+    pub(crate) fn why(&self) -> &str {
         &self.why
     }
 
     /// Whether its connection broke; else the server has closed it.
-    pub fn broke(&self) -> bool {
+    pub(crate) fn broke(&self) -> bool {
         self.broke
     }
 
@@ -161,7 +161,7 @@ impl ResumableStream {
     ///
     /// # Errors
     /// A part of a sentence: why that is no use.
-    pub async fn reopen(&mut self, give_up_after: Duration) -> Result<(), String> {
+    pub(crate) async fn reopen(&mut self, give_up_after: Duration) -> Result<(), String> {
         let since = Instant::now();
         loop {
             sleep(self.pause()).await;

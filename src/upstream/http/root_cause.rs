@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{self, ErrorKind::UnexpectedEof};
 
 /// The innermost cause of an error, which is what people can act on: a part of a sentence.
-pub fn root_cause(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

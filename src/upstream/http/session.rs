@@ -7,7 +7,7 @@ use crate::mcp::revision::has_version_header;
 
 /// What a legacy server is told with every message after `initialize`.
 #[derive(Clone, Default)]
-pub struct ServerSession {
+pub(crate) struct ServerSession {
     /// `None`: the server works without sessions
     pub id: Option<HeaderValue>,
     /// the revision, as agreed on
@@ -18,7 +18,7 @@ pub struct ServerSession {
 
 impl ServerSession {
     /// Adds its headers to those of a request.
-    pub fn put_into(&self, headers: &mut HeaderMap) {
+    pub(crate) fn put_into(&self, headers: &mut HeaderMap) {
         if let Some(id) = &self.id {
             headers.insert(SESSION_ID, id.clone());
         }

@@ -16,7 +16,7 @@ use super::session::ServerSession;
 
 /// How the stream ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum StandaloneEnd {
+pub(crate) enum StandaloneEnd {
     /// the server offers none, or no longer
     Over,
     /// the server does not know the session
@@ -24,7 +24,7 @@ pub enum StandaloneEnd {
 }
 
 /// Reads the stream as long as the server offers one.
-pub async fn read(
+pub(crate) async fn read(
     context: Arc<LifeContext>,
     session: Arc<ServerSession>,
     headers: Headers,

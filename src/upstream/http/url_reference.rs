@@ -4,7 +4,7 @@ use http::Uri;
 use http::uri::PathAndQuery;
 
 /// The URL that a reference stands for; `None` where that is of another origin, or no URL.
-pub fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
+pub(crate) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.split('#').next()?;
     if let Some(rest) = reference.strip_prefix("//") {
         return resolve(base, &format!("{}://{rest}", base.scheme_str()?));

@@ -31,7 +31,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 /// What became of a message for the server.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub(crate) enum Delivery {
     /// it is on its way
     Sent,
     /// it waits for a server that is starting
@@ -42,7 +42,7 @@ pub enum Delivery {
 
 /// Why the server can't take a message now: one sentence.
 #[derive(Debug, thiserror::Error)]
-pub enum Unavailable {
+pub(crate) enum Unavailable {
     /// it ends again and again
     #[error(
         "{cause}. It ended {failures} times in a row and is started again in {:.1} s at the \
@@ -66,7 +66,7 @@ pub enum Unavailable {
 }
 
 /// One server, started as often as needed.
-pub struct Supervisor {
+pub(crate) struct Supervisor {
     server: Server,
     /// `max_message`
     limit: usize,
@@ -84,7 +84,11 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Nothing is started yet. `limit`: the longest message that is taken, in bytes.
-    pub fn new(server: Server, limit: usize, observer: Weak<dyn ServerObserver>) -> Arc<Self> {
+    pub(crate) fn new(
+        server: Server,
+        limit: usize,
+        observer: Weak<dyn ServerObserver>,
+    ) -> Arc<Self> {
         Arc::new(Supervisor {
             server,
             limit,
@@ -105,7 +109,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The server can't be started.
-    pub fn start(self: &Arc<Self>) -> Result<(), StartError> {
+    pub(crate) fn start(self: &Arc<Self>) -> Result<(), StartError> {
         let life = self.begin_life(true)?;
         *self.state() = SupervisorState::Up { life, failures: 0 };
         Ok(())
@@ -115,7 +119,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The server can't take it now; see [`Unavailable`].
-    pub fn send(self: &Arc<Self>, message: Outgoing) -> Result<Delivery, Unavailable> {
+    pub(crate) fn send(self: &Arc<Self>, message: Outgoing) -> Result<Delivery, Unavailable> {
         let mut state = self.state();
         match &mut *state {
             SupervisorState::Up { life, .. } => {
@@ -158,7 +162,7 @@ impl Supervisor {
     }
 
     /// Sends a message for which no server is started: what only a running one can use.
-    pub fn send_if_up(&self, message: Outgoing) {
+    pub(crate) fn send_if_up(&self, message: Outgoing) {
         match &mut *self.state() {
             SupervisorState::Up { life, .. } => life.sink.push(message),
             SupervisorState::Starting { queue, .. } => queue.push(message),
@@ -167,20 +171,20 @@ impl Supervisor {
     }
 
     /// Sends a part of the handshake to a server that is starting, ahead of what waits.
-    pub fn send_first(&self, message: Outgoing) {
+    pub(crate) fn send_first(&self, message: Outgoing) {
         if let Some(life) = self.state().life() {
             life.sink.push(message);
         }
     }
 
     /// The handshake is done: what waits is sent.
-    pub fn ready(&self) {
+    pub(crate) fn ready(&self) {
         self.state().ready();
         self.changed.notify_waiters();
     }
 
     /// Ends the present life; it counts as a failure, of this cause.
-    pub fn give_up(&self, cause: &str) {
+    pub(crate) fn give_up(&self, cause: &str) {
         *self.given_up.lock().expect("no panic while the cause is held") = Some(cause.into());
         if let Some(life) = self.state().life() {
             life.stop.notify_one();
@@ -188,24 +192,24 @@ impl Supervisor {
     }
 
     /// The server answered something: it is no crash loop.
-    pub fn note_answer(&self) {
+    pub(crate) fn note_answer(&self) {
         self.has_answered.store(true, Ordering::Relaxed);
     }
 
     /// The server said something that is JSON-RPC.
-    pub fn note_message(&self) {
+    pub(crate) fn note_message(&self) {
         if !self.has_spoken.swap(true, Ordering::Relaxed) {
             self.server.note_works(true);
         }
     }
 
     /// Whether messages wait for the server's handshake.
-    pub fn is_starting(&self) -> bool {
+    pub(crate) fn is_starting(&self) -> bool {
         matches!(&*self.state(), SupervisorState::Starting { .. })
     }
 
     /// Whether there is room for more messages.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         match &*self.state() {
             SupervisorState::Up { life, .. } => life.sink.has_room(),
             SupervisorState::Starting { queue, .. } => !queue.is_full(),
@@ -214,7 +218,7 @@ impl Supervisor {
     }
 
     /// Waits until there is room for more messages.
-    pub async fn room(&self) {
+    pub(crate) async fn room(&self) {
         loop {
             let changed = self.changed.notified();
             let sink = match &*self.state() {
@@ -231,7 +235,7 @@ impl Supervisor {
     }
 
     /// Ends the server, within 2.2 s: stdin closes, SIGTERM, SIGKILL to the group (§9).
-    pub async fn stop(&self) {
+    pub(crate) async fn stop(&self) {
         let last = std::mem::replace(&mut *self.state(), SupervisorState::Stopped);
         if let SupervisorState::Up { life, .. } | SupervisorState::Starting { life, .. } = last {
             life.stop.notify_one();

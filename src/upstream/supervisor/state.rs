@@ -18,7 +18,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const QUEUED: usize = 8 << 20;
 
 /// Where a server is in the circle of starting and ending.
-pub enum SupervisorState {
+pub(crate) enum SupervisorState {
     /// it ended
     Down {
         /// in a row
@@ -42,7 +42,7 @@ pub enum SupervisorState {
 }
 
 /// A life of the server that goes on.
-pub struct RunningLife {
+pub(crate) struct RunningLife {
     /// takes the messages for the server
     pub sink: Arc<dyn MessageSink>,
     /// fired once, to end it
@@ -57,20 +57,20 @@ pub struct RunningLife {
 
 /// What waits for a server that is starting.
 #[derive(Default)]
-pub struct StartQueue {
+pub(crate) struct StartQueue {
     messages: Vec<Outgoing>,
     bytes: usize,
 }
 
 impl StartQueue {
     /// Adds a message.
-    pub fn push(&mut self, message: Outgoing) {
+    pub(crate) fn push(&mut self, message: Outgoing) {
         self.bytes += message.bytes.len();
         self.messages.push(message);
     }
 
     /// Whether readers that bring more have to pause.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.bytes > QUEUED
     }
 }
@@ -78,7 +78,7 @@ impl StartQueue {
 impl SupervisorState {
     /// A server that ended. The first failure costs no pause; from the second on it grows from
     /// 100 ms to 10 s.
-    pub fn down(failures: u32, cause: Arc<str>) -> Self {
+    pub(crate) fn down(failures: u32, cause: Arc<str>) -> Self {
         let pause = match failures {
             0 | 1 => Duration::ZERO,
             n => FIRST_PAUSE.saturating_mul(1 << (n - 2).min(10)).min(LONGEST_PAUSE),
@@ -87,14 +87,14 @@ impl SupervisorState {
     }
 
     /// A server that was started for a message, which waits for its handshake.
-    pub fn starting(life: RunningLife, failures: u32, message: Outgoing) -> Self {
+    pub(crate) fn starting(life: RunningLife, failures: u32, message: Outgoing) -> Self {
         let mut queue = StartQueue::default();
         queue.push(message);
         SupervisorState::Starting { life, queue, failures, renewed: false }
     }
 
     /// From starting to up: what waits is sent.
-    pub fn ready(&mut self) {
+    pub(crate) fn ready(&mut self) {
         *self = match std::mem::replace(self, SupervisorState::Stopped) {
             SupervisorState::Starting { life, queue, failures, .. } => {
                 queue.messages.into_iter().for_each(|message| life.sink.push(message));
@@ -106,7 +106,11 @@ impl SupervisorState {
 
     /// From up to starting, for a new session within the same life; how many sessions in a row were
     /// of no use. `useful`: the last one was.
-    pub fn begin_again(&mut self, unsent: impl Iterator<Item = Outgoing>, useful: bool) -> u32 {
+    pub(crate) fn begin_again(
+        &mut self,
+        unsent: impl Iterator<Item = Outgoing>,
+        useful: bool,
+    ) -> u32 {
         match std::mem::replace(self, SupervisorState::Stopped) {
             SupervisorState::Up { life, failures } => {
                 let mut queue = StartQueue::default();
@@ -124,7 +128,7 @@ impl SupervisorState {
 
     /// At the end of a life: the requests that waited for a new session, while others of it may
     /// have reached the server.
-    pub fn unsent(&self) -> Vec<Id> {
+    pub(crate) fn unsent(&self) -> Vec<Id> {
         let SupervisorState::Starting { queue, renewed: true, .. } = self else {
             return Vec::new();
         };
@@ -132,7 +136,7 @@ impl SupervisorState {
     }
 
     /// The life that goes on, if there is one.
-    pub fn life(&self) -> Option<&RunningLife> {
+    pub(crate) fn life(&self) -> Option<&RunningLife> {
         match self {
             SupervisorState::Starting { life, .. } | SupervisorState::Up { life, .. } => Some(life),
             SupervisorState::Down { .. } | SupervisorState::Stopped => None,

@@ -14,10 +14,10 @@ use support::json::string;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What ends a tool early: its cancel (no answer), or arguments it cannot use.
-pub struct Stop(pub Outcome);
+pub(crate) struct Stop(pub Outcome);
 
 /// A call in progress.
-pub struct Call {
+pub(crate) struct Call {
     pub id: String,
     pub tool: String,
     /// The progress token, as raw JSON.
@@ -36,7 +36,7 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn new(request: &Request, wire: Arc<dyn Wire>) -> Self {
+    pub(crate) fn new(request: &Request, wire: Arc<dyn Wire>) -> Self {
         let raw_args = request.param(&["arguments"]).unwrap_or("{}").to_owned();
         Self {
             id: request.id.clone(),
@@ -53,13 +53,13 @@ impl Call {
     }
 
     /// Stops the call at its next pause, unless its argument `ignore_cancel` is true.
-    pub fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         *self.cancelled.lock().expect("no holder panics") = true;
         self.cancel.notify_all();
     }
 
     /// Waits; an `Err` is the cancel.
-    pub fn pause(&self, time: Duration) -> Result<(), Stop> {
+    pub(crate) fn pause(&self, time: Duration) -> Result<(), Stop> {
         if self.args["ignore_cancel"] == true {
             std::thread::sleep(time);
             return Ok(());
@@ -73,17 +73,17 @@ impl Call {
     }
 
     /// Waits as long as the argument `ms` says.
-    pub fn pause_ms(&self) -> Result<(), Stop> {
+    pub(crate) fn pause_ms(&self) -> Result<(), Stop> {
         self.pause(Duration::from_millis(self.number("ms")))
     }
 
     /// Waits until there is such a file.
-    pub fn wait_file(&self, path: &Path) -> Result<(), Stop> {
+    pub(crate) fn wait_file(&self, path: &Path) -> Result<(), Stop> {
         self.until(|| path.exists().then_some(()))
     }
 
     /// Waits until `look` finds something.
-    pub fn until<T>(&self, look: impl Fn() -> Option<T>) -> Result<T, Stop> {
+    pub(crate) fn until<T>(&self, look: impl Fn() -> Option<T>) -> Result<T, Stop> {
         loop {
             match look() {
                 Some(found) => return Ok(found),
@@ -93,22 +93,22 @@ impl Call {
     }
 
     /// An argument that is a number, else 0.
-    pub fn number(&self, key: &str) -> u64 {
+    pub(crate) fn number(&self, key: &str) -> u64 {
         self.args[key].as_u64().unwrap_or(0)
     }
 
     /// An argument that is a string.
-    pub fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.args[key].as_str()
     }
 
     /// A result of one block of text.
-    pub fn says(&self, text: &str) -> Outcome {
+    pub(crate) fn says(&self, text: &str) -> Outcome {
         Outcome::text(text, self.modern)
     }
 
     /// Waits until it is `since` after `start`, for tools that spread their work.
-    pub fn pause_until(&self, start: Instant, since: Duration) -> Result<(), Stop> {
+    pub(crate) fn pause_until(&self, start: Instant, since: Duration) -> Result<(), Stop> {
         self.pause(since.saturating_sub(start.elapsed()))
     }
 }

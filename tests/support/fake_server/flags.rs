@@ -10,7 +10,7 @@ use crate::http::faults::Fault;
 /// A scriptable MCP server, over stdio unless told otherwise.
 #[derive(Parser, Default)]
 #[command(name = "fake-server", disable_version_flag = true)]
-pub struct Flags {
+pub(crate) struct Flags {
     /// Appends what is received and what happens, one JSON object a line.
     #[arg(long)]
     pub journal: Option<PathBuf>,

@@ -9,18 +9,18 @@ use serde_json::{Map, Value, json};
 
 /// An append-only file of JSON objects, each with the `pid` of its process. It may be shared: every
 /// entry is one write.
-pub struct Journal(Option<File>);
+pub(crate) struct Journal(Option<File>);
 
 impl Journal {
     /// Opens `path`; without one nothing is kept.
-    pub fn open(path: Option<&Path>) -> Self {
+    pub(crate) fn open(path: Option<&Path>) -> Self {
         Self(path.map(|path| {
             OpenOptions::new().create(true).append(true).open(path).expect("the journal opens")
         }))
     }
 
     /// A line as it was received. What is not UTF-8 shows as U+FFFD and is marked `utf8: false`.
-    pub fn line(&self, line: &[u8]) {
+    pub(crate) fn line(&self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let mut entry = json!({"line": text});
         if str::from_utf8(line).is_err() {
@@ -30,12 +30,12 @@ impl Journal {
     }
 
     /// A request of HTTP: its body as the line, and all else about it.
-    pub fn request(&self, body: &str, http: Value) {
+    pub(crate) fn request(&self, body: &str, http: Value) {
         self.append(json!({"line": body, "http": http}));
     }
 
     /// Something that happened, with more members from `detail`.
-    pub fn event(&self, event: &str, detail: Value) {
+    pub(crate) fn event(&self, event: &str, detail: Value) {
         let mut entry = json!({"event": event});
         if let Value::Object(detail) = detail {
             members(&mut entry).extend(detail);

@@ -7,14 +7,14 @@ use crate::flags::Flags;
 use crate::wire::Wire;
 
 /// The server's stdout. Threads share it; a line is never torn by another.
-pub struct Output {
+pub(crate) struct Output {
     line_end: &'static str,
     byte_writes: bool,
     turn: Mutex<()>,
 }
 
 impl Output {
-    pub fn new(flags: &Flags) -> Self {
+    pub(crate) fn new(flags: &Flags) -> Self {
         let line_end = if flags.crlf { "\r\n" } else { "\n" };
         Self { line_end, byte_writes: flags.byte_writes, turn: Mutex::new(()) }
     }

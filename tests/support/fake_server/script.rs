@@ -63,7 +63,7 @@ struct Question {
 }
 
 /// Runs the script in the arguments of `call`. What it answers, it has sent itself.
-pub fn run(session: &Session, call: &Call) -> Result<Outcome, Stop> {
+pub(crate) fn run(session: &Session, call: &Call) -> Result<Outcome, Stop> {
     let steps = member(&call.raw_args, "steps").unwrap_or("[]");
     let steps: Vec<Step> = serde_json::from_str(steps)
         .map_err(|error| Stop(Outcome::error(-32602, &format!("bad steps: {error}"))))?;
@@ -104,7 +104,7 @@ fn run_step(session: &Session, call: &Call, step: Step, answer: &mut String) -> 
 }
 
 /// Writes lines to stderr, `bytes` bytes in all.
-pub fn flood_stderr(bytes: usize) {
+pub(crate) fn flood_stderr(bytes: usize) {
     let line = format!("{}\n", "e".repeat(99));
     let text: String = line.chars().cycle().take(bytes).collect();
     eprint!("{text}");

@@ -14,15 +14,15 @@ use crate::tools;
 use crate::wire::Wire;
 use support::json::{path, string};
 
-pub const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN: &str = "2026-07-28";
 /// The exit code of a process that was told to crash.
-pub const CRASH: i32 = 3;
+pub(crate) const CRASH: i32 = 3;
 
 /// A subscription of a modern client: its raw id, and the way to it.
 type Subscription = (String, Arc<dyn Wire>);
 
 /// All that the sessions share.
-pub struct Server {
+pub(crate) struct Server {
     pub flags: Flags,
     pub journal: Journal,
     /// The open subscriptions of modern clients.
@@ -32,17 +32,17 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn new(flags: Flags, journal: Journal, process_number: u64) -> Self {
+    pub(crate) fn new(flags: Flags, journal: Journal, process_number: u64) -> Self {
         Self { flags, journal, subscriptions: Mutex::default(), process_number }
     }
 
     /// Whether this process is to crash at a `tools/call`.
-    pub fn is_to_crash(&self) -> bool {
+    pub(crate) fn is_to_crash(&self) -> bool {
         self.process_number <= self.flags.crash_first
     }
 
     /// The answer to a request that is no call; what else it is answered with goes to `wire`.
-    pub fn outcome(&self, request: &Request, wire: &Arc<dyn Wire>) -> Outcome {
+    pub(crate) fn outcome(&self, request: &Request, wire: &Arc<dyn Wire>) -> Outcome {
         let fixed = self.flags.answer.iter().find(|(method, _)| *method == request.method);
         if let Some((_, raw)) = fixed {
             return Outcome::Result(raw.clone());
@@ -72,7 +72,7 @@ impl Server {
     }
 
     /// The error for a request of an era that this server does not speak.
-    pub fn refusal(&self, request: &Request) -> Option<Outcome> {
+    pub(crate) fn refusal(&self, request: &Request) -> Option<Outcome> {
         let Flags { modern, dual, .. } = self.flags;
         if request.method == "server/discover" && self.flags.discover_dies {
             process::exit(CRASH);

@@ -16,7 +16,7 @@ use crate::wire::Wire;
 use support::json::{Object, member, string};
 
 /// All that the threads of one client share.
-pub struct Session {
+pub(crate) struct Session {
     pub server: Arc<Server>,
     /// Where the messages go that belong to no request.
     pub apart: Arc<dyn Wire>,
@@ -28,7 +28,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(server: Arc<Server>, apart: Arc<dyn Wire>) -> Self {
+    pub(crate) fn new(server: Arc<Server>, apart: Arc<dyn Wire>) -> Self {
         Self {
             server,
             apart,
@@ -39,7 +39,7 @@ impl Session {
     }
 
     /// Takes a message; what it is answered with goes to `wire`.
-    pub fn receive(self: &Arc<Self>, message: &str, wire: &Arc<dyn Wire>) {
+    pub(crate) fn receive(self: &Arc<Self>, message: &str, wire: &Arc<dyn Wire>) {
         let journal = &self.server.journal;
         let Some(object) = Object::parse(message) else {
             return journal.event("unreadable", json!({"message": message}));
@@ -64,7 +64,7 @@ impl Session {
     }
 
     /// Cancels all that runs.
-    pub fn cancel_all(&self) {
+    pub(crate) fn cancel_all(&self) {
         self.calls.lock().expect("no holder panics").values().for_each(|call| call.cancel());
     }
 
@@ -105,7 +105,7 @@ impl Session {
     }
 
     /// Asks the client and waits for the raw result, or error, of its answer.
-    pub fn ask(
+    pub(crate) fn ask(
         &self,
         call: &Call,
         id: Option<String>,
@@ -132,7 +132,7 @@ impl Session {
 
     /// Writes a notification that belongs to no call: once in a legacy session; to a modern client on
     /// each of its subscriptions, whose raw id takes the place of `$SUBSCRIPTION`.
-    pub fn send_apart(&self, line: &str, modern: bool) {
+    pub(crate) fn send_apart(&self, line: &str, modern: bool) {
         if !modern {
             return self.apart.line(line);
         }
@@ -143,7 +143,7 @@ impl Session {
 }
 
 /// Writes the answer to a request, if it has one.
-pub fn send(wire: &Arc<dyn Wire>, id: &str, outcome: &Outcome) {
+pub(crate) fn send(wire: &Arc<dyn Wire>, id: &str, outcome: &Outcome) {
     if let Some(line) = outcome.response(id) {
         wire.answer(&line);
     }

@@ -11,7 +11,7 @@ use crate::wire::Wire;
 use support::json::messages;
 
 /// Serves one session until stdin ends. Then the process ends too, whatever still runs.
-pub fn serve(server: Arc<Server>, stdout: Arc<dyn Wire>) {
+pub(crate) fn serve(server: Arc<Server>, stdout: Arc<dyn Wire>) {
     let session = Arc::new(Session::new(Arc::clone(&server), Arc::clone(&stdout)));
     let mut input = BufReader::new(stdin().lock());
     let mut line = Vec::new();

@@ -18,7 +18,7 @@ use support::json::{elements, member, string};
 const BUILT_IN: &str = include_str!("tools.json");
 
 /// Answers `tools/list`, in pages if the flags say so. The cursor is the number of the next tool.
-pub fn list(server: &Server, request: &Request) -> Outcome {
+pub(crate) fn list(server: &Server, request: &Request) -> Outcome {
     while server.flags.hold_lists.as_deref().is_some_and(Path::exists) {
         thread::sleep(Duration::from_millis(5));
     }
@@ -41,7 +41,7 @@ pub fn list(server: &Server, request: &Request) -> Outcome {
 }
 
 /// The array of tools as text. Line breaks go: in JSON they can only be white space.
-pub fn definitions(server: &Server) -> String {
+pub(crate) fn definitions(server: &Server) -> String {
     let text = match &server.flags.tools {
         Some(path) => fs::read_to_string(path).expect("the file of tools can be read"),
         None => BUILT_IN.to_owned(),
@@ -59,7 +59,7 @@ fn is_listed(server: &Server, tool: &str) -> bool {
 
 /// Runs a tool. A tool of the `--tools` file that is none of the built-in ones does what its
 /// arguments ask for: `steps` as `script`, `path` as `wait_file`, else as `sleep`.
-pub fn run(session: &Session, call: &Call) -> Result<Outcome, Stop> {
+pub(crate) fn run(session: &Session, call: &Call) -> Result<Outcome, Stop> {
     match call.tool.as_str() {
         "echo" => echo(call),
         "sleep" => sleep(call),

@@ -1,7 +1,7 @@
 //! The way to the client.
 
 /// Where the messages of one request go: stdout, or the answer to a POST.
-pub trait Wire: Send + Sync {
+pub(crate) trait Wire: Send + Sync {
     /// Writes a message that is not the answer.
     fn line(&self, line: &str);
 

@@ -33,7 +33,7 @@ use state::{CONNECTING, HttpLifeState};
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Begins a life of a server. It is connected to once the life runs.
-pub fn begin(remote: &Arc<RemoteServer>, terms: LifeTerms) -> Life {
+pub(crate) fn begin(remote: &Arc<RemoteServer>, terms: LifeTerms) -> Life {
     let life = HttpLife::new(remote.clone(), terms);
     let stop = Arc::new(Notify::new());
     let run = Box::pin(life.clone().run(stop.clone()));
@@ -41,7 +41,7 @@ pub fn begin(remote: &Arc<RemoteServer>, terms: LifeTerms) -> Life {
 }
 
 /// One life of a server.
-pub struct HttpLife {
+pub(crate) struct HttpLife {
     context: Arc<LifeContext>,
     keeper: Weak<dyn LifeKeeper>,
     /// what has not left

@@ -15,10 +15,10 @@ use crate::upstream::http::session::ServerSession;
 use crate::upstream::outgoing::Role;
 
 /// The gate before the server is known to be there; no exchange has this number.
-pub const CONNECTING: ExchangeNumber = 0;
+pub(crate) const CONNECTING: ExchangeNumber = 0;
 
 /// All of a life that changes.
-pub struct HttpLifeState {
+pub(crate) struct HttpLifeState {
     /// what holds up all that follows it
     pub gate: Option<ExchangeNumber>,
     /// what is held up
@@ -44,7 +44,7 @@ pub struct HttpLifeState {
 }
 
 /// A request that has no answer yet.
-pub struct InFlight {
+pub(crate) struct InFlight {
     /// of its exchange
     pub number: ExchangeNumber,
     /// how far it has come
@@ -59,7 +59,7 @@ pub struct InFlight {
 
 impl HttpLifeState {
     /// Nothing is sent before the server is known to be there.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         HttpLifeState {
             gate: Some(CONNECTING),
             waiting: VecDeque::new(),
@@ -77,13 +77,13 @@ impl HttpLifeState {
     }
 
     /// The number of the next exchange.
-    pub fn next_number(&mut self) -> ExchangeNumber {
+    pub(crate) fn next_number(&mut self) -> ExchangeNumber {
         self.last_number += 1;
         self.last_number
     }
 
     /// Whether the message may leave while the gate is closed.
-    pub fn passes_gate(&self, message: &QueuedMessage) -> bool {
+    pub(crate) fn passes_gate(&self, message: &QueuedMessage) -> bool {
         match &message.outgoing.role {
             _ if self.gate == Some(CONNECTING) => false,
             // The server may ask something before it answers what closed the gate, and a client may
@@ -95,7 +95,7 @@ impl HttpLifeState {
     }
 
     /// Another session begins; what belongs to the last one ends by itself.
-    pub fn renew_session(&mut self) {
+    pub(crate) fn renew_session(&mut self) {
         let generation = self.session.generation + 1;
         self.session = Arc::new(ServerSession { generation, ..ServerSession::default() });
         if let Some(listener) = self.listener.take() {
@@ -104,22 +104,25 @@ impl HttpLifeState {
     }
 
     /// The session that the `initialize` with this number opens.
-    pub fn session_opened_by(&mut self, number: ExchangeNumber) -> Option<&mut ServerSession> {
+    pub(crate) fn session_opened_by(
+        &mut self,
+        number: ExchangeNumber,
+    ) -> Option<&mut ServerSession> {
         (self.gate == Some(number)).then(|| Arc::make_mut(&mut self.session))
     }
 
     /// A request has left.
-    pub fn insert(&mut self, id: Id, request: InFlight) {
+    pub(crate) fn insert(&mut self, id: Id, request: InFlight) {
         self.in_flight.insert(id, request);
     }
 
     /// The exchange of a request that has no answer yet.
-    pub fn number_of(&self, id: &Id) -> Option<ExchangeNumber> {
+    pub(crate) fn number_of(&self, id: &Id) -> Option<ExchangeNumber> {
         self.in_flight.get(id).map(|request| request.number)
     }
 
     /// The request is over, for good; whether somebody waited for it.
-    pub fn finish(&mut self, id: Option<&Id>, number: ExchangeNumber) -> bool {
+    pub(crate) fn finish(&mut self, id: Option<&Id>, number: ExchangeNumber) -> bool {
         let Some(id) = id.filter(|id| self.number_of(id) == Some(number)) else { return false };
         self.resent.remove(id);
         self.in_flight.remove(id).is_some()
@@ -127,7 +130,7 @@ impl HttpLifeState {
 
     /// The request was refused with its session. `None`: nobody waits for it. Else whether it may
     /// be sent again, which is so once.
-    pub fn refuse(&mut self, id: &Id, number: ExchangeNumber) -> Option<bool> {
+    pub(crate) fn refuse(&mut self, id: &Id, number: ExchangeNumber) -> Option<bool> {
         if self.number_of(id) != Some(number) {
             return None;
         }
@@ -140,7 +143,7 @@ impl HttpLifeState {
     }
 
     /// The request that a cancel is about, from now on without anybody who waits for it.
-    pub fn take_cancelled(&mut self, id: &Id) -> Option<InFlight> {
+    pub(crate) fn take_cancelled(&mut self, id: &Id) -> Option<InFlight> {
         // Not to be cancelled, says MCP.
         let is_initialize = self.in_flight.get(id)?.initialize;
         if is_initialize {
@@ -151,7 +154,7 @@ impl HttpLifeState {
     }
 
     /// Nothing leaves any more; returns all that runs.
-    pub fn close(&mut self) -> JoinSet<()> {
+    pub(crate) fn close(&mut self) -> JoinSet<()> {
         self.closed = true;
         self.waiting.clear();
         self.in_flight.clear();

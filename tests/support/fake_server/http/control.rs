@@ -7,7 +7,7 @@ use crate::http::request::HttpRequest;
 
 /// `POST /control/fault` adds a fault, `/control/forget` forgets all sessions, `/control/cut` breaks the
 /// connection of every stream.
-pub fn serve(http: &Http, request: &HttpRequest, reply: &Reply) {
+pub(crate) fn serve(http: &Http, request: &HttpRequest, reply: &Reply) {
     match request.path.as_str() {
         "/control/fault" => match serde_json::from_str::<Fault>(&request.body) {
             Ok(fault) => http.faults.add(fault),

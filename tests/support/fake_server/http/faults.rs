@@ -16,7 +16,7 @@ use support::json::{member, string};
 /// A fault with neither a status nor one of the last two members only delays.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// Which requests: a method of HTTP (`POST`), a path (`/mcp`), both (`POST /mcp`), a method of
     /// JSON-RPC (`tools/call`), or `*` for all.
     on: String,
@@ -40,19 +40,19 @@ pub struct Fault {
 }
 
 /// The faults to come.
-pub struct Faults(Mutex<Vec<Fault>>);
+pub(crate) struct Faults(Mutex<Vec<Fault>>);
 
 impl Faults {
-    pub fn new(faults: &[Fault]) -> Self {
+    pub(crate) fn new(faults: &[Fault]) -> Self {
         Self(Mutex::new(faults.to_vec()))
     }
 
-    pub fn add(&self, fault: Fault) {
+    pub(crate) fn add(&self, fault: Fault) {
         self.0.lock().expect("no holder panics").push(fault);
     }
 
     /// Does to a request what the first fault for it says; whether that was its answer.
-    pub fn meet(&self, request: &HttpRequest, reply: &Reply) -> bool {
+    pub(crate) fn meet(&self, request: &HttpRequest, reply: &Reply) -> bool {
         let Some(fault) = self.take(request) else { return false };
         thread::sleep(Duration::from_millis(fault.delay_ms));
         if fault.drop {

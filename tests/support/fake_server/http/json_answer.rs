@@ -7,7 +7,7 @@ use crate::http::status;
 use crate::wire::Wire;
 
 /// The answer, which waits for all that belongs into it. Other messages go apart.
-pub struct JsonAnswer {
+pub(crate) struct JsonAnswer {
     reply: Arc<Reply>,
     apart: Arc<dyn Wire>,
     /// The length of the array to answer with, where one was posted.
@@ -18,7 +18,7 @@ pub struct JsonAnswer {
 }
 
 impl JsonAnswer {
-    pub fn new(
+    pub(crate) fn new(
         reply: Arc<Reply>,
         apart: Arc<dyn Wire>,
         batch: Option<usize>,

@@ -3,7 +3,7 @@
 //! A thread a connection. Which era a request belongs to is told by its body alone.
 
 mod control;
-pub mod faults;
+pub(crate) mod faults;
 mod json_answer;
 mod reply;
 mod request;
@@ -50,7 +50,7 @@ struct Pending {
 }
 
 /// Serves for ever; a line of stdout says where, `listening on URL`.
-pub fn serve(server: Arc<Server>, address: SocketAddr) {
+pub(crate) fn serve(server: Arc<Server>, address: SocketAddr) {
     let listener = TcpListener::bind(address).expect("the address is free");
     let base = format!("http://{}", listener.local_addr().expect("it is bound"));
     println!("listening on {base}{}", if server.flags.sse.is_some() { "/sse" } else { "/mcp" });

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::http::status;
 
 /// An answer to be. Threads share it; a client who is gone is no error here.
-pub struct Reply {
+pub(crate) struct Reply {
     socket: TcpStream,
     state: Mutex<State>,
 }
@@ -25,7 +25,7 @@ enum Progress {
 }
 
 impl Reply {
-    pub fn new(socket: TcpStream) -> Self {
+    pub(crate) fn new(socket: TcpStream) -> Self {
         Self { socket, state: Mutex::new(State { headers: vec![], progress: Progress::Fresh }) }
     }
 
@@ -34,22 +34,22 @@ impl Reply {
     }
 
     /// Adds a header, while none has been sent.
-    pub fn header(&self, name: &str, value: &str) {
+    pub(crate) fn header(&self, name: &str, value: &str) {
         self.state().headers.push((name.to_owned(), value.to_owned()));
     }
 
     /// Whether nothing has been sent.
-    pub fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&self) -> bool {
         self.state().progress == Progress::Fresh
     }
 
     /// Whether all has been sent, or the connection cut.
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.state().progress == Progress::Ended
     }
 
     /// Answers with a whole body, unless an answer has begun.
-    pub fn whole(&self, status: u16, body: &str) {
+    pub(crate) fn whole(&self, status: u16, body: &str) {
         let mut state = self.state();
         if state.progress == Progress::Fresh {
             state.progress = Progress::Ended;
@@ -59,13 +59,13 @@ impl Reply {
     }
 
     /// Answers with JSON.
-    pub fn json(&self, status: u16, body: &str) {
+    pub(crate) fn json(&self, status: u16, body: &str) {
         self.header("Content-Type", "application/json");
         self.whole(status, body);
     }
 
     /// Opens a stream of events.
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         let mut state = self.state();
         if state.progress == Progress::Fresh {
             state.progress = Progress::Open;
@@ -76,7 +76,7 @@ impl Reply {
     }
 
     /// Writes to the open stream.
-    pub fn chunk(&self, bytes: &[u8]) {
+    pub(crate) fn chunk(&self, bytes: &[u8]) {
         if self.state().progress == Progress::Open && !bytes.is_empty() {
             let size = format!("{:x}\r\n", bytes.len());
             self.write(&[size.as_bytes(), bytes, b"\r\n"].concat());
@@ -84,7 +84,7 @@ impl Reply {
     }
 
     /// Ends the stream in due form.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         let mut state = self.state();
         if state.progress == Progress::Open {
             state.progress = Progress::Ended;
@@ -93,7 +93,7 @@ impl Reply {
     }
 
     /// Breaks the connection, unless all has been sent: then it is another answer's.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         let mut state = self.state();
         if state.progress != Progress::Ended {
             state.progress = Progress::Ended;
@@ -102,7 +102,7 @@ impl Reply {
     }
 
     /// Writes headers that never end, until the client has enough of them.
-    pub fn endless_headers(&self) {
+    pub(crate) fn endless_headers(&self) {
         self.state().progress = Progress::Ended;
         let line = b"X-Filler: and so on, and so on, and so on\r\n";
         let mut socket = &self.socket;

@@ -9,7 +9,7 @@ use crate::message::Request;
 use support::json::{Object, messages};
 
 /// A request, its header names in lower case.
-pub struct HttpRequest {
+pub(crate) struct HttpRequest {
     pub method: String,
     pub path: String,
     pub query: String,
@@ -19,7 +19,7 @@ pub struct HttpRequest {
 
 impl HttpRequest {
     /// Reads the next request; `None` when there is none to come, or nothing that can be read.
-    pub fn read(input: &mut impl BufRead) -> Option<Self> {
+    pub(crate) fn read(input: &mut impl BufRead) -> Option<Self> {
         let line = read_line(input)?;
         let mut words = line.split(' ');
         let (method, target) = (words.next()?.to_owned(), words.next()?);
@@ -37,23 +37,23 @@ impl HttpRequest {
     }
 
     /// A header; empty if it is not there.
-    pub fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 
     /// The JSON-RPC messages in the body.
-    pub fn messages(&self) -> Vec<&str> {
+    pub(crate) fn messages(&self) -> Vec<&str> {
         messages(&self.body)
     }
 
     /// The JSON-RPC requests in the body.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         let requests = self.messages().into_iter().filter_map(Object::parse);
         requests.filter_map(|message| Request::of(&message)).collect()
     }
 
     /// What the journal says of it, besides the body.
-    pub fn summary(&self) -> Value {
+    pub(crate) fn summary(&self) -> Value {
         let Self { method, path, query, headers, .. } = self;
         json!({"method": method, "path": path, "query": query, "headers": headers})
     }

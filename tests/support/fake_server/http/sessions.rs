@@ -10,7 +10,7 @@ use crate::server::Server;
 use crate::session::Session;
 
 /// A session and its streams.
-pub struct HttpSession {
+pub(crate) struct HttpSession {
     pub id: String,
     pub session: Arc<Session>,
     /// The stream of its GET.
@@ -21,12 +21,12 @@ pub struct HttpSession {
 
 impl HttpSession {
     /// Keeps a stream, so that it can be resumed.
-    pub fn keep(&self, stream: &Arc<EventStream>) {
+    pub(crate) fn keep(&self, stream: &Arc<EventStream>) {
         self.streams.lock().expect("no holder panics").push(Arc::clone(stream));
     }
 
     /// The stream of an event, and how many events it had by then.
-    pub fn stream_of(&self, event_id: &str) -> Option<(Arc<EventStream>, usize)> {
+    pub(crate) fn stream_of(&self, event_id: &str) -> Option<(Arc<EventStream>, usize)> {
         let (number, index) = event_id.split_once('-')?;
         let (number, index) = (number.parse::<usize>().ok()?, index.parse().ok()?);
         let streams = self.streams.lock().expect("no holder panics");
@@ -36,7 +36,7 @@ impl HttpSession {
 }
 
 /// All sessions by their ids.
-pub struct Sessions {
+pub(crate) struct Sessions {
     server: Arc<Server>,
     open: Mutex<HashMap<String, Arc<HttpSession>>>,
     /// Those that ended or that nobody can come back to, too.
@@ -46,7 +46,7 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    pub fn new(server: Arc<Server>) -> Self {
+    pub(crate) fn new(server: Arc<Server>) -> Self {
         Self { server, open: Mutex::default(), all: Mutex::default(), next: AtomicUsize::new(1) }
     }
 
@@ -54,12 +54,12 @@ impl Sessions {
         self.open.lock().expect("no holder panics")
     }
 
-    pub fn next_number(&self) -> usize {
+    pub(crate) fn next_number(&self) -> usize {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A session that nobody can come back to.
-    pub fn passing(&self, style: Style) -> Arc<HttpSession> {
+    pub(crate) fn passing(&self, style: Style) -> Arc<HttpSession> {
         let number = self.next_number();
         let apart = EventStream::apart(number, style);
         let session = Session::new(Arc::clone(&self.server), apart.clone());
@@ -71,34 +71,34 @@ impl Sessions {
     }
 
     /// A new session.
-    pub fn begin(&self, style: Style) -> Arc<HttpSession> {
+    pub(crate) fn begin(&self, style: Style) -> Arc<HttpSession> {
         let session = self.passing(style);
         self.open().insert(session.id.clone(), Arc::clone(&session));
         session
     }
 
     /// The one session of a server that tells none apart.
-    pub fn only(&self, style: Style) -> Arc<HttpSession> {
+    pub(crate) fn only(&self, style: Style) -> Arc<HttpSession> {
         let session = self.open().values().next().cloned();
         session.unwrap_or_else(|| self.begin(style))
     }
 
-    pub fn get(&self, id: &str) -> Option<Arc<HttpSession>> {
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<HttpSession>> {
         self.open().get(id).cloned()
     }
 
     /// Ends a session; whether there was one.
-    pub fn remove(&self, id: &str) -> bool {
+    pub(crate) fn remove(&self, id: &str) -> bool {
         self.open().remove(id).is_some()
     }
 
     /// Forgets all sessions; what runs in them runs on.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.open().clear();
     }
 
     /// Breaks the connections of all streams.
-    pub fn cut_streams(&self) {
+    pub(crate) fn cut_streams(&self) {
         for session in self.all.lock().expect("no holder panics").iter() {
             session.apart.cut_connection();
             let streams = session.streams.lock().expect("no holder panics");

@@ -3,7 +3,7 @@
 use support::json::path;
 
 /// The words for a status.
-pub fn reason(status: u16) -> &'static str {
+pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         202 => "Accepted",
@@ -19,7 +19,7 @@ pub fn reason(status: u16) -> &'static str {
 }
 
 /// The status for a response of 2026-07-28 while none has been sent (protocol §1.2).
-pub fn of_response(response: &str) -> u16 {
+pub(crate) fn of_response(response: &str) -> u16 {
     match path(response, &["error", "code"]) {
         Some("-32601") => 404,
         Some("-32020" | "-32021" | "-32022") => 400,

@@ -11,7 +11,7 @@ use crate::wire::Wire;
 
 /// How a stream is written.
 #[derive(Clone, Default)]
-pub struct Style {
+pub(crate) struct Style {
     /// Whether events have ids, and the first of all is an empty one.
     ids: bool,
     /// The time to reconnect after, in milliseconds, said in the first event.
@@ -25,7 +25,7 @@ pub struct Style {
 }
 
 impl Style {
-    pub fn legacy(flags: &Flags) -> Self {
+    pub(crate) fn legacy(flags: &Flags) -> Self {
         Self {
             ids: flags.event_ids,
             retry: flags.retry,
@@ -36,13 +36,13 @@ impl Style {
     }
 
     /// Streams of 2026-07-28 cannot be resumed, so their events have no ids.
-    pub fn modern(flags: &Flags) -> Self {
+    pub(crate) fn modern(flags: &Flags) -> Self {
         Self { ids: false, retry: None, modern: true, ..Self::legacy(flags) }
     }
 }
 
 /// The answer to a POST, or the messages for a GET.
-pub struct EventStream {
+pub(crate) struct EventStream {
     pub number: usize,
     style: Style,
     state: Mutex<State>,
@@ -63,7 +63,12 @@ struct State {
 
 impl EventStream {
     /// The answer to a POST with so many requests.
-    pub fn answering(number: usize, style: Style, reply: Arc<Reply>, requests: usize) -> Arc<Self> {
+    pub(crate) fn answering(
+        number: usize,
+        style: Style,
+        reply: Arc<Reply>,
+        requests: usize,
+    ) -> Arc<Self> {
         let state = State { awaited: Some(requests), ..State::default() };
         let stream = Arc::new(Self { number, style, state: Mutex::new(state) });
         stream.attach(reply);
@@ -71,7 +76,7 @@ impl EventStream {
     }
 
     /// A stream for all that belongs to no POST. Until somebody reads it, it keeps what is written.
-    pub fn apart(number: usize, style: Style) -> Arc<Self> {
+    pub(crate) fn apart(number: usize, style: Style) -> Arc<Self> {
         Arc::new(Self { number, style, state: Mutex::default() })
     }
 
@@ -91,13 +96,13 @@ impl EventStream {
     }
 
     /// Opens the stream of a GET.
-    pub fn open(self: &Arc<Self>, reply: Arc<Reply>) {
+    pub(crate) fn open(self: &Arc<Self>, reply: Arc<Reply>) {
         self.attach(reply);
         self.flush(&mut self.state());
     }
 
     /// Goes on, after so many events, for a client who lost the connection.
-    pub fn resume(self: &Arc<Self>, reply: Arc<Reply>, read: usize) {
+    pub(crate) fn resume(self: &Arc<Self>, reply: Arc<Reply>, read: usize) {
         reply.open();
         self.attach(reply);
         let mut state = self.state();
@@ -143,7 +148,7 @@ impl EventStream {
     }
 
     /// Breaks the connection that it is written to.
-    pub fn cut_connection(&self) {
+    pub(crate) fn cut_connection(&self) {
         if let Some(reply) = &self.state().reply {
             reply.cut();
         }

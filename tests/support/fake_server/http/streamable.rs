@@ -17,7 +17,7 @@ use crate::wire::Wire;
 type Refusal = (u16, &'static str);
 
 /// Serves the endpoint.
-pub fn serve(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<Pending> {
+pub(crate) fn serve(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<Pending> {
     match request.method.as_str() {
         "POST" => post(http, request, reply),
         "GET" => get(http, request, reply),

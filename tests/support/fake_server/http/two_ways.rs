@@ -9,7 +9,7 @@ use crate::http::{Http, Pending};
 use crate::wire::Wire;
 
 /// Serves `/sse` and `/messages`.
-pub fn serve(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<Pending> {
+pub(crate) fn serve(http: &Http, request: &HttpRequest, reply: &Arc<Reply>) -> Option<Pending> {
     match (request.method.as_str(), request.path.as_str()) {
         ("GET", "/sse") => return Some(open(http, request, reply)),
         ("POST", "/messages") => post(http, request, reply),

@@ -14,7 +14,7 @@ const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 const HEADER_MISMATCH: i64 = -32020;
 
 /// The status and the JSON-RPC error for a POST that breaks a rule.
-pub fn check(server: &Server, post: &HttpRequest) -> Option<(u16, String)> {
+pub(crate) fn check(server: &Server, post: &HttpRequest) -> Option<(u16, String)> {
     let requests = post.requests();
     let request = requests.first();
     let refusal = |status, code, words: &str| {
