@@ -240,67 +240,10 @@ fn id_range(text: &str) -> Option<(Uuid, Uuid)> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::{Receiver, Sender, channel};
-
     use bytes::Bytes;
-    use tokio::sync::oneshot;
 
     use super::*;
-    use crate::jobs::store::Limits;
-    use crate::jobs::store::memory::MemoryStore;
-
-    /// A store that keeps everything at once, and says so only when the test lets it.
-    struct SlowStore {
-        memory: MemoryStore,
-        answers: Mutex<Sender<oneshot::Sender<()>>>,
-    }
-
-    impl SlowStore {
-        fn new() -> (Self, Receiver<oneshot::Sender<()>>) {
-            let limits = Limits { max_running: 10, max_stored: 1 << 20 };
-            let (sender, receiver) = channel();
-            (SlowStore { memory: MemoryStore::new(limits), answers: Mutex::new(sender) }, receiver)
-        }
-
-        fn later(&self, answer: StoreFuture<()>) -> StoreFuture<()> {
-            let (release, released) = oneshot::channel();
-            self.answers.lock().unwrap().send(release).unwrap();
-            Box::pin(async move {
-                released.await.map_err(|_| StoreError("the test has ended".into()))?;
-                answer.await
-            })
-        }
-    }
-
-    impl Store for SlowStore {
-        fn create(&self, record: Arc<Record>) -> Result<StoreFuture<()>, Full> {
-            self.memory.create(record).map(|answer| self.later(answer))
-        }
-
-        fn finish(&self, record: Arc<Record>) -> StoreFuture<()> {
-            self.later(self.memory.finish(record))
-        }
-
-        fn fetched(&self, id: Uuid) -> StoreFuture<()> {
-            self.memory.fetched(id)
-        }
-
-        fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>> {
-            self.memory.get(id)
-        }
-
-        fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> StoreFuture<Option<Arc<Record>>> {
-            self.memory.find(caller, low, high)
-        }
-
-        fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>> {
-            self.memory.list(caller, most)
-        }
-
-        fn sweep(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-            self.memory.sweep()
-        }
-    }
+    use crate::jobs::store::slow::SlowStore;
 
     struct Nobody;
 
@@ -324,11 +267,11 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_is_told_of_an_end_before_it_is_stored_s11() {
-        let (store, answers) = SlowStore::new();
+        let (store, mut answers) = SlowStore::new();
         let registry = Arc::new(Registry::new(Arc::new(store)));
         let Begun { job, stored } = registry.create(start()).unwrap();
         let stored = taken_now(stored).expect_err("it is not stored yet");
-        answers.recv().unwrap().send(()).unwrap();
+        answers.recv().await.unwrap().send(()).unwrap();
         stored.await.unwrap();
 
         let waiting = tokio::spawn({
@@ -343,7 +286,7 @@ mod tests {
         let seen = registry.get(&Caller::local(), &id).await.unwrap().unwrap();
         assert_eq!(seen.status(), Status::Working);
 
-        answers.recv().unwrap().send(()).unwrap();
+        answers.recv().await.unwrap().send(()).unwrap();
         waiting.await.unwrap();
         let seen = registry.get(&Caller::local(), &id).await.unwrap().unwrap();
         assert_eq!(seen.record.end.as_ref().and_then(|end| end.outcome.clone()), Some(result));

@@ -320,3 +320,63 @@ impl Drop for Locked<'_> {
         after.into_iter().for_each(|after| after.go_on(&self.session.registry));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::config::Overrides;
+    use crate::downstream::StdioClient;
+    use crate::jobs::store::slow::SlowStore;
+    use crate::rpc::lines::Line;
+    use crate::rpc::outbox::Outbox;
+    use crate::upstream::{RemoteServer, Server};
+
+    /// A session over stdio whose server is at `url`.
+    fn session(url: String, registry: Registry, client: Arc<StdioClient>) -> Arc<Session> {
+        let overrides = Overrides { url: Some(url), ..Overrides::default() };
+        let config = Arc::new(Config::load(&overrides, &[]).unwrap());
+        let server = Server::Remote(RemoteServer::new(config.remote().unwrap()));
+        let shared = Shared { registry: Arc::new(registry), ..Shared::new(config.clone()) };
+        let make = |observer| Supervisor::new(server, config.max_message, observer);
+        Session::new(&shared, client, Caller::local(), true, make)
+    }
+
+    #[tokio::test]
+    async fn a_handle_leaves_once_its_job_is_stored_and_holds_up_nothing_else_s11() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", silent.local_addr().unwrap());
+        let (store, mut keeps) = SlowStore::new();
+        let outbox = Arc::new(Outbox::default());
+        let client = StdioClient::new(outbox.clone());
+        let session = session(url, Registry::new(Arc::new(store)), client.clone());
+        session.start().unwrap();
+        let clock = session.clone();
+        let clock = tokio::spawn(async move { clock.keep_time().await });
+        let (mut read, written) = tokio::io::duplex(1 << 20);
+        let writer = tokio::spawn(async move { outbox.run(written).await });
+
+        let send = |line: &'static str| {
+            session.from_client(&Line::Whole(Bytes::from(line)), &(client.clone() as Reply));
+        };
+        send(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"unhurry/answer_within":0.01}}}"#,
+        );
+        let kept = keeps.recv().await.unwrap();
+        send(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#);
+        let mut line = [0; 64];
+        let length = read.read(&mut line).await.unwrap();
+        let pong = "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n";
+        assert_eq!(std::str::from_utf8(&line[..length]).unwrap(), pong, "no handle before it");
+
+        kept.send(()).unwrap();
+        let length = read.read(&mut line).await.unwrap();
+        let handle = std::str::from_utf8(&line[..length]).unwrap();
+        assert!(handle.starts_with(r#"{"jsonrpc":"2.0","id":1,"result":{"content""#), "{handle}");
+        clock.abort();
+        writer.abort();
+        session.stop().await;
+    }
+}

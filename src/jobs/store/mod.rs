@@ -5,6 +5,8 @@
 //! answers.
 
 pub(crate) mod memory;
+#[cfg(test)]
+pub(crate) mod slow;
 
 use std::pin::Pin;
 use std::sync::Arc;
