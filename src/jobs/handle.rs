@@ -18,7 +18,7 @@ use super::wording;
 
 /// The real names of our two tools in this session (§5.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Names {
+pub(crate) struct JobToolNames {
     pub get: String,
     pub cancel: String,
 }
@@ -30,9 +30,9 @@ pub(crate) enum JobTool {
     Cancel,
 }
 
-impl Names {
-    /// The names that our tools get beside those of the server, which they give way to (§5.3).
-    pub(crate) fn beside(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+impl JobToolNames {
+    /// The names of our tools: where the server has a tool of that name, ours gets another (§5.3).
+    pub(crate) fn avoiding(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
         let free = |name: &str| {
             let mut name = format!("{prefix}{name}");
             while is_taken(&name) {
@@ -40,11 +40,11 @@ impl Names {
             }
             name
         };
-        Names { get: free("job_get"), cancel: free("job_cancel") }
+        JobToolNames { get: free("job_get"), cancel: free("job_cancel") }
     }
 
     /// Which of our tools goes by this name.
-    pub(crate) fn which(&self, name: &str) -> Option<JobTool> {
+    pub(crate) fn tool_named(&self, name: &str) -> Option<JobTool> {
         match name {
             _ if name == self.get => Some(JobTool::Get),
             _ if name == self.cancel => Some(JobTool::Cancel),
@@ -57,7 +57,7 @@ impl Names {
 /// called.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    pub names: Arc<Names>,
+    pub names: Arc<JobToolNames>,
     /// 2025-06-18 or later: knows `structuredContent`
     pub structured: bool,
     /// 2026-07-28 or later: demands `resultType`

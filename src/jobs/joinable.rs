@@ -42,14 +42,14 @@ impl Joinable {
     pub(crate) fn insert(&mut self, record: &Record) {
         self.drop_due();
         let Some(fingerprint) = record.fingerprint else { return };
-        self.take(&fingerprint);
+        self.remove_entry(&fingerprint);
         let entry = Entry { id: record.id, tool: record.tool.clone(), until: None };
         self.jobs.insert(fingerprint, entry);
         *self.tools.entry(record.tool.clone()).or_default() += 1;
     }
 
     /// A job has ended; from now on it can be joined for `join_window`.
-    pub(crate) fn ended(&mut self, record: &Record) {
+    pub(crate) fn mark_ended(&mut self, record: &Record) {
         self.drop_due();
         let Some((fingerprint, entry)) = self.entry_of(record) else { return };
         let until = Instant::now() + record.terms.join_window;
@@ -60,7 +60,7 @@ impl Joinable {
     /// A job can be joined no more.
     pub(crate) fn remove(&mut self, record: &Record) {
         if let Some((fingerprint, _)) = self.entry_of(record) {
-            self.take(&fingerprint);
+            self.remove_entry(&fingerprint);
         }
     }
 
@@ -75,11 +75,11 @@ impl Joinable {
         while let Some(&(at, fingerprint)) = self.due.first()
             && at <= now
         {
-            self.take(&fingerprint);
+            self.remove_entry(&fingerprint);
         }
     }
 
-    fn take(&mut self, fingerprint: &Fingerprint) {
+    fn remove_entry(&mut self, fingerprint: &Fingerprint) {
         let Some(entry) = self.jobs.remove(fingerprint) else { return };
         if let Some(until) = entry.until {
             self.due.remove(&(until, *fingerprint));

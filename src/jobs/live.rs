@@ -123,7 +123,7 @@ impl LiveJob {
     }
 
     /// Notes that a poll was answered.
-    pub(crate) fn polled(&self) {
+    pub(crate) fn mark_polled(&self) {
         self.state().last_poll = Some(Instant::now());
     }
 
@@ -154,16 +154,16 @@ impl LiveJob {
     }
 
     /// Whether there is more to tell than that it still runs.
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn is_done_or_asks(&self) -> bool {
         let state = self.state();
         matches!(state.ending, Ending::Stored(_)) || state.question.is_some()
     }
 
     /// Waits for the end of the job, or, with `questions`, for one of its server.
-    pub(crate) async fn news(&self, questions: bool) {
+    pub(crate) async fn end_or_question(&self, questions: bool) {
         loop {
             let changed = self.changed.notified();
-            if self.is_done() || (questions && self.has_news()) {
+            if self.is_done() || (questions && self.is_done_or_asks()) {
                 return;
             }
             changed.await;
@@ -190,7 +190,7 @@ impl LiveJob {
     }
 
     /// Its end is stored: whoever waits for it is told.
-    pub(super) fn stored(&self, record: Arc<Record>) {
+    pub(super) fn mark_stored(&self, record: Arc<Record>) {
         self.state().ending = Ending::Stored(record);
         self.changed.notify_waiters();
     }

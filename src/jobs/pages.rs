@@ -17,8 +17,8 @@ const TRAILER: usize = 1536;
 /// The least that can stand around the text of a block.
 const BARE: [&str; 2] = [r#"{"type":"text","text":""#, r#""}"#];
 
-/// The longest that [`unit`] returns: a pair of surrogate escapes.
-const LONGEST_UNIT: usize = 12;
+/// The longest that [`char_len()`] returns: a pair of surrogate escapes.
+const LONGEST_CHAR: usize = 12;
 
 /// A result, cut. Only where the cuts are is kept; a page is written when it is asked for.
 pub(crate) struct Pages<'a> {
@@ -130,7 +130,7 @@ impl Cutter {
             // Images, audio and resources are never cut; they may make a page of their own.
             None => {
                 if !self.page_is_empty() {
-                    self.turn();
+                    self.next_page();
                 }
                 self.add_whole(number, block);
             }
@@ -152,7 +152,7 @@ impl Cutter {
             let rest = &block[start..text.end];
             let space = self.left.saturating_sub(around);
             if rest.len() > space && space < self.room / 8 && !self.page_is_empty() {
-                self.turn();
+                self.next_page();
                 continue;
             }
             let end = start + cut_at(rest, space);
@@ -166,7 +166,7 @@ impl Cutter {
             if wide {
                 around = BARE[0].len() + BARE[1].len();
             }
-            self.turn();
+            self.next_page();
         }
     }
 
@@ -180,7 +180,7 @@ impl Cutter {
         self.pages.last().is_none_or(Vec::is_empty) && self.left == self.room
     }
 
-    fn turn(&mut self) {
+    fn next_page(&mut self) {
         self.pages.push(Vec::new());
         self.left = self.room;
     }
@@ -204,20 +204,20 @@ fn cut_at(text: &str, space: usize) -> usize {
     let end = text.floor_char_boundary(space);
     // It is enough to go from a little before the end on: the first step may be within a pair of
     // surrogates, the last ones are not.
-    let mut at = text.floor_char_boundary(end.saturating_sub(LONGEST_UNIT));
+    let mut at = text.floor_char_boundary(end.saturating_sub(LONGEST_CHAR));
     // After an odd number of backslashes stands what the last of them escapes.
     at -= text.as_bytes()[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2;
     loop {
-        let next = at + unit(&text[at..]);
+        let next = at + char_len(&text[at..]);
         if next > end {
-            return at.max(unit(text));
+            return at.max(char_len(text));
         }
         at = next;
     }
 }
 
 /// The length of the first character of raw JSON string text; a pair of surrogate escapes is one.
-fn unit(text: &str) -> usize {
+fn char_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     match bytes {
         [b'\\', b'u', ..] if bytes.len() >= 6 => {
@@ -309,7 +309,7 @@ mod tests {
         let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
         assert!(result.len() > 5 << 20);
         let pages = Pages::cut(&result, 64 << 10).unwrap();
-        let least = (64 << 10) - TRAILER - 26 - LONGEST_UNIT;
+        let least = (64 << 10) - TRAILER - 26 - LONGEST_CHAR;
         assert!(pages.count() <= text.len().div_ceil(least), "each page is full");
         let all = (1..=pages.count()).map(|n| pages.page(n, None));
         let raw: String = all
@@ -329,7 +329,7 @@ mod tests {
         let text = r#"a€\\\\\\n\\u\ud83d\ud83d\ude00\ude00😀\\ud83d\ude00\\\ud83d\ude00d\u00e9\\"#;
         let mut whole = vec![0];
         while let Some(&last) = whole.last().filter(|last| **last < text.len()) {
-            whole.push(last + unit(&text[last..]));
+            whole.push(last + char_len(&text[last..]));
         }
         for (nth, start) in whole.iter().enumerate().take(whole.len() - 1) {
             for space in 0..=text.len() - start + 1 {

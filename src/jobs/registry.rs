@@ -18,7 +18,7 @@ use super::eta::PastRuns;
 use super::joinable::Joinable;
 use super::live::{Job, LiveJob, LiveJobs, Owner, Place};
 use super::record::{Outcome, Record, Status, Terms};
-use super::store::{Full, Store, StoreError, StoreFuture, ready, taken_now};
+use super::store::{Full, Store, StoreError, StoreFuture, poll_now, ready};
 
 /// The jobs and what is known of past ones.
 pub(crate) struct Registry {
@@ -32,7 +32,7 @@ pub(crate) struct Registry {
 }
 
 /// What is fixed when a call becomes a job.
-pub(crate) struct Start {
+pub(crate) struct NewJob {
     pub caller: Caller,
     pub tool: Arc<str>,
     /// the arguments, shortened to 120 bytes
@@ -49,7 +49,7 @@ pub(crate) struct Start {
 }
 
 /// A job that has just begun. Whoever asked for it may be told once it is stored.
-pub(crate) struct Begun {
+pub(crate) struct CreatedJob {
     pub job: Arc<LiveJob>,
     pub stored: StoreFuture<()>,
 }
@@ -73,14 +73,14 @@ impl Registry {
     ///
     /// # Errors
     /// There is no room for it.
-    pub(crate) fn create(&self, start: Start) -> Result<Begun, Full> {
+    pub(crate) fn create(&self, start: NewJob) -> Result<CreatedJob, Full> {
         let record = Arc::new(record_of(&start));
         let stored = self.store.create(record.clone())?;
-        let Start { started, place, owner, .. } = start;
+        let NewJob { started, place, owner, .. } = start;
         let job = Arc::new(LiveJob::new(record, started, place, owner));
         self.live.insert(job.clone());
         self.joinable().insert(&job.record);
-        Ok(Begun { job, stored })
+        Ok(CreatedJob { job, stored })
     }
 
     /// Ends a job; the first end counts, a later one is dropped (`false`). Whoever waits for the job
@@ -91,15 +91,15 @@ impl Registry {
         if record.status() == Status::Cancelled {
             self.joinable().remove(&record);
         } else {
-            self.joinable().ended(&record);
+            self.joinable().mark_ended(&record);
         }
         let stored = self.store.finish(record.clone());
         let (this, job) = (self.clone(), job.clone());
-        self.when(stored, move |stored| this.ended(&job, record, stored));
+        self.when(stored, move |stored| this.end_stored(&job, record, stored));
         true
     }
 
-    fn ended(&self, job: &LiveJob, record: Arc<Record>, stored: Result<(), StoreError>) {
+    fn end_stored(&self, job: &LiveJob, record: Arc<Record>, stored: Result<(), StoreError>) {
         let took = record.end.as_ref().map_or(0.0, |end| end.took.as_secs_f64());
         info!(
             job = record.short_id(),
@@ -108,7 +108,7 @@ impl Registry {
             record.status().as_str(),
         );
         let id = record.id;
-        job.stored(record);
+        job.mark_stored(record);
         match stored {
             Ok(()) => self.live.remove(&id),
             // The result is still here, for as long as the process is.
@@ -117,9 +117,9 @@ impl Registry {
     }
 
     /// The result was read to its end by a caller who was still there (§5.1).
-    pub(crate) fn fetched(&self, job: &Job) {
+    pub(crate) fn mark_fetched(&self, job: &Job) {
         self.joinable().remove(&job.record);
-        let noted = self.store.fetched(job.id());
+        let noted = self.store.mark_fetched(job.id());
         self.when(noted, |noted| {
             if let Err(error) = noted {
                 warn!("a result that was read is kept for longer: {error}");
@@ -133,7 +133,7 @@ impl Registry {
         answer: StoreFuture<T>,
         then: impl FnOnce(Result<T, StoreError>) + Send + 'static,
     ) {
-        match taken_now(answer) {
+        match poll_now(answer) {
             Ok(said) => then(said),
             Err(answer) => {
                 let mut tasks = self.tasks.lock().expect("no panic while the tasks are held");
@@ -202,7 +202,7 @@ impl Registry {
     }
 }
 
-fn record_of(start: &Start) -> Record {
+fn record_of(start: &NewJob) -> Record {
     Record {
         id: Uuid::new_v4(),
         caller: start.caller.clone(),
@@ -281,8 +281,8 @@ mod tests {
             self.later(self.memory.finish(record))
         }
 
-        fn fetched(&self, id: Uuid) -> StoreFuture<()> {
-            self.memory.fetched(id)
+        fn mark_fetched(&self, id: Uuid) -> StoreFuture<()> {
+            self.memory.mark_fetched(id)
         }
 
         fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>> {
@@ -308,8 +308,8 @@ mod tests {
         fn cancel(&self, _: &LiveJob) {}
     }
 
-    fn start() -> Start {
-        Start {
+    fn start() -> NewJob {
+        NewJob {
             caller: Caller::local(),
             tool: "build".into(),
             arguments: "{}".into(),
@@ -326,14 +326,14 @@ mod tests {
     async fn nobody_is_told_of_an_end_before_it_is_stored_s11() {
         let (store, answers) = SlowStore::new();
         let registry = Arc::new(Registry::new(Arc::new(store)));
-        let Begun { job, stored } = registry.create(start()).unwrap();
-        let stored = taken_now(stored).expect_err("it is not stored yet");
+        let CreatedJob { job, stored } = registry.create(start()).unwrap();
+        let stored = poll_now(stored).expect_err("it is not stored yet");
         answers.recv().unwrap().send(()).unwrap();
         stored.await.unwrap();
 
         let waiting = tokio::spawn({
             let job = job.clone();
-            async move { job.news(false).await }
+            async move { job.end_or_question(false).await }
         });
         let result = Outcome::Result(Bytes::from("{}"));
         assert!(registry.finish(&job, result.clone()));
@@ -354,10 +354,10 @@ mod tests {
     async fn a_result_that_the_store_refuses_is_not_lost_s11() {
         let (store, answers) = SlowStore::new();
         let registry = Arc::new(Registry::new(Arc::new(store)));
-        let Begun { job, .. } = registry.create(start()).unwrap();
+        let CreatedJob { job, .. } = registry.create(start()).unwrap();
         registry.finish(&job, Outcome::Result(Bytes::from("{}")));
         drop(answers);
-        job.news(false).await;
+        job.end_or_question(false).await;
         let id = job.record.id.to_string();
         let seen = registry.get(&Caller::local(), &id).await.unwrap().unwrap();
         assert_eq!(seen.status(), Status::Completed);

@@ -10,7 +10,7 @@ use crate::mcp::meta::with_job;
 use crate::rpc::object::Members;
 use crate::rpc::string::string;
 
-use super::handle::{self, JobAnswer, Names, View, job_meta, tool_result};
+use super::handle::{self, JobAnswer, JobToolNames, View, job_meta, tool_result};
 use super::live::Job;
 use super::pages::{Pages, text_block};
 use super::record::Outcome;
@@ -21,7 +21,7 @@ use super::wording;
 pub(crate) const LISTED: usize = 20;
 
 /// The definitions as raw JSON, `job_get` first.
-pub(crate) fn definitions(names: &Names) -> String {
+pub(crate) fn definitions(names: &JobToolNames) -> String {
     let get = Tool::new(
         names.get.clone(),
         wording::GET_DESCRIPTION,
@@ -139,7 +139,7 @@ fn boolean(raw: &str) -> Result<bool, String> {
 /// An answer about a job, and whether its result was read to the end with it.
 pub(crate) struct Rendered {
     pub answer: JobAnswer,
-    pub to_the_end: bool,
+    pub completes_fetch: bool,
 }
 
 /// How `job_get` shows a job.
@@ -156,14 +156,14 @@ pub(crate) struct Form {
 pub(crate) fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Rendered {
     if form.envelope {
         let answer = JobAnswer::Result(handle::envelope(view, job));
-        return Rendered { answer, to_the_end: job.is_done() };
+        return Rendered { answer, completes_fetch: job.is_done() };
     }
     if let Some(asked) = job.question() {
-        return Rendered { answer: handle::question(job, &asked), to_the_end: false };
+        return Rendered { answer: handle::question(job, &asked), completes_fetch: false };
     }
     let Some(end) = &job.record.end else {
         let answer = JobAnswer::Result(handle::handle(view, registry, job, form.joined));
-        return Rendered { answer, to_the_end: false };
+        return Rendered { answer, completes_fetch: false };
     };
     let page = form.page.unwrap_or(1);
     if let Some(Outcome::Result(result)) = &end.outcome
@@ -175,7 +175,7 @@ pub(crate) fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Re
     if page != 1 {
         return no_such_page(view, job, page, 1);
     }
-    Rendered { answer: handle::ended(view, job, end), to_the_end: true }
+    Rendered { answer: handle::ended(view, job, end), completes_fetch: true }
 }
 
 fn one_page(view: &View, job: &Job, pages: &Pages, page: i64) -> Rendered {
@@ -208,7 +208,7 @@ fn one_page(view: &View, job: &Job, pages: &Pages, page: i64) -> Rendered {
     }
     let result = pages.page(number, trailer);
     let answer = JobAnswer::Result(with_job(&result, &meta.to_string()));
-    Rendered { answer, to_the_end: last }
+    Rendered { answer, completes_fetch: last }
 }
 
 fn no_such_page(view: &View, job: &Job, page: i64, count: usize) -> Rendered {
@@ -220,7 +220,7 @@ fn no_such_page(view: &View, job: &Job, page: i64, count: usize) -> Rendered {
     });
     let meta = job_meta(job, status);
     let answer = JobAnswer::Result(tool_result(view, &body.to_string(), true, Some(&meta)));
-    Rendered { answer, to_the_end: false }
+    Rendered { answer, completes_fetch: false }
 }
 
 /// §5.1: the caller's jobs, newest first.
@@ -284,7 +284,7 @@ mod tests {
 
     #[test]
     fn c90_the_hints_are_set_and_the_names_are_the_real_ones() {
-        let names = Names { get: "x_job_get".into(), cancel: "x_job_cancel".into() };
+        let names = JobToolNames { get: "x_job_get".into(), cancel: "x_job_cancel".into() };
         let tools: Value = serde_json::from_str(&format!("[{}]", definitions(&names))).unwrap();
         assert_eq!(tools[0]["name"], "x_job_get");
         let hints = |tool: &Value| {

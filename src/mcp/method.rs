@@ -80,6 +80,6 @@ impl Method {
 }
 
 /// Whether a notification of the server can belong to no request: it says that something changed.
-pub(crate) fn is_news(method: &str) -> bool {
+pub(crate) fn is_change_notification(method: &str) -> bool {
     method.ends_with("/list_changed") || method == Method::ResourceUpdated.as_str()
 }

@@ -75,13 +75,13 @@ impl<'a> Params<'a> {
     }
 
     /// Whether the caller asks for a budget of its own.
-    pub(crate) fn has_wish(&self) -> bool {
+    pub(crate) fn has_answer_within(&self) -> bool {
         self.meta.get(meta::ANSWER_WITHIN).is_some()
     }
 
     /// The budget that the caller asks for in seconds (contract §4.1); `None` where it is no
     /// number that is at least 0.
-    pub(crate) fn wish(&self) -> Option<Duration> {
+    pub(crate) fn answer_within(&self) -> Option<Duration> {
         let raw = self.meta.get(meta::ANSWER_WITHIN)?;
         let seconds: f64 = string(raw).unwrap_or(Cow::Borrowed(raw)).trim().parse().ok()?;
         Duration::try_from_secs_f64(seconds).ok()

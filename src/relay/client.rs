@@ -38,12 +38,12 @@ impl Client {
     }
 
     /// The same client after the server chose another revision.
-    pub(crate) fn on(&self, protocol: &str) -> Arc<Self> {
+    pub(crate) fn with_protocol(&self, protocol: &str) -> Arc<Self> {
         Arc::new(Client { protocol: protocol.to_owned(), ..self.clone() })
     }
 
     /// Whether a modern request comes from this client.
-    pub(crate) fn is(&self, info: Option<&str>, protocol: &str) -> bool {
+    pub(crate) fn matches(&self, info: Option<&str>, protocol: &str) -> bool {
         let info = info.and_then(Members::parse).unwrap_or_default();
         let same = |key, own: &str| info.text(key).unwrap_or_default() == own;
         self.protocol == protocol && same("name", &self.name) && same("version", &self.version)

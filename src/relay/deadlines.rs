@@ -31,11 +31,11 @@ impl<T> Deadlines<T> {
         self.serial += 1;
         let slot = (at, self.serial);
         self.due.insert(slot, what);
-        let sooner = self.alarm.is_none_or(|alarm| at < alarm);
-        if sooner {
+        let is_earliest = self.alarm.is_none_or(|alarm| at < alarm);
+        if is_earliest {
             self.alarm = Some(at);
         }
-        (slot, sooner)
+        (slot, is_earliest)
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) {

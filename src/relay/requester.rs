@@ -19,13 +19,13 @@ pub(crate) struct Requester {
     /// when it arrived, from which its budget counts
     pub received: Instant,
     /// the server has refused its headers once
-    pub refused: bool,
+    pub headers_refused: bool,
 }
 
 impl Requester {
     /// The sender of a request that arrives now. `id`: as it was written, raw JSON.
     pub(crate) fn new(key: Id, id: &str, reply: Reply, headers: Headers) -> Self {
         let received = Instant::now();
-        Requester { key, id: id.into(), reply, headers, received, refused: false }
+        Requester { key, id: id.into(), reply, headers, received, headers_refused: false }
     }
 }

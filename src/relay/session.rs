@@ -32,9 +32,9 @@ use crate::upstream::{
     Supervisor, without_details,
 };
 
-use super::calls::{Concurrency, Turns};
+use super::calls::{Concurrency, ReadyCalls};
 use super::requester::Requester;
-use super::state::{After, State};
+use super::state::{AfterUnlock, State};
 use super::time_outs::TimeOuts;
 
 /// The relay between one client and one server.
@@ -49,17 +49,17 @@ pub(crate) struct Session {
     /// the lines of tools with `max_concurrent`
     pub(super) concurrency: Arc<Concurrency>,
     /// calls whose turn has come in a line that is shared
-    pub(super) turns: Arc<Turns>,
+    pub(super) ready_calls: Arc<ReadyCalls>,
     /// what tells this session's jobs from those of others where the server keeps state
     id: Uuid,
     /// without its server the program ends, as over stdio; else the next message starts it again
     pub(super) ends_with_server: bool,
-    pub(super) me: Weak<Session>,
+    pub(super) weak_self: Weak<Session>,
     state: Mutex<State>,
     /// wakes the task that waits for the next deadline
-    pub(super) sooner: Notify,
+    pub(super) earlier_deadline: Notify,
     /// fired when a request has been answered
-    pub(super) answered: Notify,
+    pub(super) request_over: Notify,
     /// fired when the server can't be started at all
     pub(super) failed: Notify,
 }
@@ -93,8 +93,8 @@ impl Session {
         upstream: impl FnOnce(Weak<dyn ServerObserver>) -> Arc<Supervisor>,
     ) -> Arc<Self> {
         let Shared { config, registry, time_outs, concurrency } = shared.clone();
-        Arc::new_cyclic(|me: &Weak<Session>| Session {
-            upstream: upstream(me.clone()),
+        Arc::new_cyclic(|weak_self: &Weak<Session>| Session {
+            upstream: upstream(weak_self.clone()),
             state: Mutex::new(State::new(&config)),
             config,
             registry,
@@ -102,12 +102,12 @@ impl Session {
             caller,
             time_outs,
             concurrency: concurrency.unwrap_or_default(),
-            turns: Arc::default(),
+            ready_calls: Arc::default(),
             id: Uuid::new_v4(),
             ends_with_server,
-            me: me.clone(),
-            sooner: Notify::new(),
-            answered: Notify::new(),
+            weak_self: weak_self.clone(),
+            earlier_deadline: Notify::new(),
+            request_over: Notify::new(),
             failed: Notify::new(),
         })
     }
@@ -145,39 +145,43 @@ impl Session {
         stored: StoreFuture<()>,
         then: impl FnOnce(&Arc<Session>) + Send + 'static,
     ) {
-        let Some(me) = self.me.upgrade() else { return };
-        state.after.push_back(After::new(stored, move || then(&me)));
+        let Some(me) = self.weak_self.upgrade() else { return };
+        state.after_unlock.push_back(AfterUnlock::new(stored, move || then(&me)));
     }
 
     /// Sends what the server must get, starting it if need be.
     ///
     /// # Errors
     /// One sentence: why it can't be sent.
-    pub(super) fn to_server(&self, state: &mut State, message: Outgoing) -> Result<(), String> {
+    pub(super) fn send_to_server(
+        &self,
+        state: &mut State,
+        message: Outgoing,
+    ) -> Result<(), String> {
         match self.upstream.send(message) {
             Ok(Delivery::Sent | Delivery::Waiting) => Ok(()),
             Ok(Delivery::Started) => {
                 self.restart(state);
                 Ok(())
             }
-            Err(unavailable) => Err(self.shown(&unavailable.to_string()).to_owned()),
+            Err(unavailable) => Err(self.cause_for_client(&unavailable.to_string()).to_owned()),
         }
     }
 
     /// What the client may read of a cause: over HTTP it may be anybody.
-    pub(super) fn shown<'a>(&self, cause: &'a str) -> &'a str {
+    pub(super) fn cause_for_client<'a>(&self, cause: &'a str) -> &'a str {
         if self.client.shows_details() { cause } else { without_details(cause) }
     }
 
     /// A request that could not be sent is answered with the cause.
-    pub(super) fn refuse(&self, state: &mut State, inside: &Id, cause: &str) {
-        if let Some(pending) = state.calls.pending.remove(inside) {
+    pub(super) fn fail_unsent(&self, state: &mut State, upstream_id: &Id, cause: &str) {
+        if let Some(pending) = state.calls.pending.remove(upstream_id) {
             self.lost_request(state, pending, cause, false);
         }
     }
 
     /// Sends the server's answer on, under the id that the client wrote.
-    pub(super) fn pass_answer(&self, requester: Option<&Requester>, message: &Message) {
+    pub(super) fn forward_answer(&self, requester: Option<&Requester>, message: &Message) {
         let Some(requester) = requester else { return };
         if message.id() == &*requester.id {
             self.send_answer(requester, &Answer::of(message, message.line));
@@ -202,12 +206,12 @@ impl Session {
     pub(super) fn send_answer(&self, requester: &Requester, answer: &Answer) {
         debug!(to = "client", id = &*requester.id, bytes = answer.line.len());
         requester.reply.send(answer);
-        self.note_answered();
+        self.notify_request_over();
     }
 
     /// Sends what is no answer: on the stream of the request that it belongs to, where that is
     /// known, else wherever the client listens. `false`: it reaches nobody.
-    pub(super) fn to_client(
+    pub(super) fn send_to_client(
         &self,
         state: &State,
         request: Option<&Id>,
@@ -222,18 +226,23 @@ impl Session {
     }
 
     /// Tells the server that nobody wants the answer to a request any more.
-    pub(super) fn cancel_upstream(&self, id: &Id, reason: &str, headers: Headers) {
+    pub(super) fn send_cancelled(&self, id: &Id, reason: &str, headers: Headers) {
         let line = cancelled_line(id, reason);
         let params = Params::default();
         self.upstream.send_if_up(Outgoing::cancelled(line, headers, id.clone(), &params));
     }
 
     /// A request is over, with an answer or without.
-    pub(super) fn note_answered(&self) {
-        self.answered.notify_one();
+    pub(super) fn notify_request_over(&self) {
+        self.request_over.notify_one();
     }
 
-    pub(super) fn answer_edited(&self, requester: &Requester, message: &Message, mut edits: Edits) {
+    pub(super) fn forward_edited_answer(
+        &self,
+        requester: &Requester,
+        message: &Message,
+        mut edits: Edits,
+    ) {
         if message.id() != &*requester.id {
             edits.replace(message.text, message.id(), &*requester.id);
         }
@@ -242,7 +251,7 @@ impl Session {
 
     /// What a call is known by if an equal one comes (§7); `None` where it may not be joined.
     pub(super) fn fingerprint(&self, headers: &Headers, params: &str) -> Option<Fingerprint> {
-        let own = self.caller.own()?;
+        let own = self.caller.job_scope()?;
         let scope = [own.as_bytes(), self.id.as_bytes()];
         let headers = headers.iter().flat_map(|headers| headers.iter());
         let headers =
@@ -293,7 +302,7 @@ impl Session {
     }
 }
 
-/// The state while it is locked. What waits in [`State::after`] follows once it is not.
+/// The state while it is locked. What waits in [`State::after_unlock`] follows once it is not.
 pub(super) struct Locked<'a> {
     session: &'a Session,
     state: Option<MutexGuard<'a, State>>,
@@ -315,8 +324,8 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let after = std::mem::take(&mut self.after);
+        let after = std::mem::take(&mut self.after_unlock);
         drop(self.state.take());
-        after.into_iter().for_each(|after| after.go_on(&self.session.registry));
+        after.into_iter().for_each(|after| after.run(&self.session.registry));
     }
 }

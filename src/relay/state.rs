@@ -18,7 +18,7 @@ use super::client::Client;
 use super::deadlines::Deadlines;
 use super::lifecycle::Settings;
 use super::lists::ListState;
-use super::routing::Questions;
+use super::routing::ServerRequests;
 
 /// The state of a session.
 pub(crate) struct State {
@@ -29,7 +29,7 @@ pub(crate) struct State {
     /// why there will never be a server
     pub failure: Option<Arc<str>>,
     /// what follows once the lock is dropped
-    pub after: VecDeque<After>,
+    pub after_unlock: VecDeque<AfterUnlock>,
 }
 
 impl State {
@@ -41,17 +41,17 @@ impl State {
                 info: Client::unknown(&config.policy),
                 headers: None,
                 settings: Settings::default(),
-                questions: Questions::default(),
+                server_requests: ServerRequests::default(),
             },
             deadlines: Deadlines::default(),
             failure: None,
-            after: VecDeque::new(),
+            after_unlock: VecDeque::new(),
         }
     }
 
     /// Whether a client waits for anything that has an end.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.calls.any_asked() || self.lists.catalog.is_holding()
+    pub(crate) fn has_requester(&self) -> bool {
+        self.calls.has_requester() || self.lists.catalog.is_holding()
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct ClientState {
     /// what it has set at the server
     pub settings: Settings,
     /// what the server asks it
-    pub questions: Questions,
+    pub server_requests: ServerRequests,
 }
 
 /// What may be due at a time.
@@ -75,7 +75,7 @@ pub(crate) enum Due {
     /// a list that the server has not answered
     List(Id),
     /// the end of this walk through the pages of the tools
-    Walk(u64),
+    Reading(u64),
     /// what a batch has so far
     Batch(Weak<Batch>),
     /// an answer to the question of a job
@@ -86,18 +86,18 @@ pub(crate) enum Due {
 
 /// Something that may leave only once a job is stored (contract §11). No lock is held meanwhile, since
 /// a store may take its time.
-pub(crate) struct After {
+pub(crate) struct AfterUnlock {
     stored: StoreFuture<()>,
     then: Box<dyn FnOnce() + Send>,
 }
 
-impl After {
+impl AfterUnlock {
     pub(crate) fn new(stored: StoreFuture<()>, then: impl FnOnce() + Send + 'static) -> Self {
-        After { stored, then: Box::new(then) }
+        AfterUnlock { stored, then: Box::new(then) }
     }
 
     /// Waits for the store where it has to, and goes on.
-    pub(crate) fn go_on(self, registry: &Registry) {
+    pub(crate) fn run(self, registry: &Registry) {
         registry.when(self.stored, |stored| {
             if let Err(error) = stored {
                 // The call goes on all the same; only a restart of the proxy would lose it.

@@ -41,19 +41,19 @@ struct Learned {
     limit: Duration,
     until: Instant,
     /// ages at which calls were given up
-    times: Vec<Duration>,
+    time_outs: Vec<Duration>,
     /// ages of calls whose caller just left
-    left: Vec<Duration>,
+    disconnects: Vec<Duration>,
 }
 
 impl Learned {
     fn none(now: Instant) -> Self {
-        Learned { limit: Duration::MAX, until: now, times: Vec::new(), left: Vec::new() }
+        Learned { limit: Duration::MAX, until: now, time_outs: Vec::new(), disconnects: Vec::new() }
     }
 }
 
 /// Adds a time, and forgets the oldest where there are many.
-fn note(times: &mut Vec<Duration>, age: Duration) {
+fn push_bounded(times: &mut Vec<Duration>, age: Duration) {
     if times.len() == TIMES {
         times.remove(0);
     }
@@ -90,17 +90,17 @@ impl TimeOuts {
         }
         let clients = self.clients.lock().expect("no panic while the time-outs are held");
         let Some(learned) = clients.get(&Key::new(caller, client)) else { return false };
-        learned.times.iter().any(|time| is_near(age, *time))
+        learned.time_outs.iter().any(|time| is_near(age, *time))
     }
 
     /// A modern client closed its stream at this age of a call. That says nothing, unless it has
     /// done so before at the same age.
-    pub(crate) fn left(&self, caller: &Caller, client: &Client, age: Duration) {
+    pub(crate) fn disconnected(&self, caller: &Caller, client: &Client, age: Duration) {
         let usual = {
             let mut clients = self.clients.lock().expect("no panic while the time-outs are held");
             let Some(learned) = learned_of(&mut clients, Key::new(caller, client)) else { return };
-            let usual = learned.left.iter().any(|time| is_near(age, *time));
-            note(&mut learned.left, age);
+            let usual = learned.disconnects.iter().any(|time| is_near(age, *time));
+            push_bounded(&mut learned.disconnects, age);
             usual
         };
         if usual {
@@ -124,7 +124,7 @@ impl TimeOuts {
             );
         }
         learned.until = now + KEPT;
-        note(&mut learned.times, age);
+        push_bounded(&mut learned.time_outs, age);
         self.any.store(true, Ordering::Relaxed);
     }
 }

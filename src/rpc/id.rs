@@ -40,7 +40,7 @@ impl Id {
     }
 
     /// Whether this raw JSON text is the id.
-    pub(crate) fn is_written(&self, raw: &str) -> bool {
+    pub(crate) fn matches_raw(&self, raw: &str) -> bool {
         Id::parse(raw).as_ref() == Some(self)
     }
 

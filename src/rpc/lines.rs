@@ -36,7 +36,7 @@ pub(crate) fn one_line(message: &Bytes) -> Bytes {
 
 /// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
 /// replaced (contract §1.1).
-pub(crate) fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
+pub(crate) fn with_valid_utf8<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
     match from_utf8(line) {
         Ok(text) => f(line, text),
         Err(_) => {
@@ -51,12 +51,12 @@ pub(crate) struct Lines {
     buffer: BytesMut,
     scanned: usize,
     limit: usize,
-    skipping: Option<Skipped>,
+    oversized: Option<Oversized>,
     at_start: bool,
 }
 
 /// A message above the limit, as far as it is kept.
-pub(super) struct Skipped {
+pub(super) struct Oversized {
     head: Bytes,
     tail: BytesMut,
     length: u64,
@@ -65,7 +65,7 @@ pub(super) struct Skipped {
 impl Lines {
     /// `limit`: the longest line in bytes (`max_message`).
     pub(crate) fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), scanned: 0, limit, skipping: None, at_start: true }
+        Self { buffer: BytesMut::new(), scanned: 0, limit, oversized: None, at_start: true }
     }
 
     /// Reads what is there, waiting for the first byte. 0 is the end of the stream.
@@ -95,11 +95,11 @@ impl Lines {
                 // A long line grew the buffer; what is left of it must not be held for ever.
                 self.buffer = BytesMut::new();
             }
-            if let Some(skipped) = self.skipping.take() {
-                return Some(skipped.finish(&line));
+            if let Some(oversized) = self.oversized.take() {
+                return Some(oversized.finish(&line));
             }
             if line.len() > self.limit {
-                return Some(Skipped::begin(line.freeze()).finish(&[]));
+                return Some(Oversized::begin(line.freeze()).finish(&[]));
             }
             let line = self.trim(line.freeze());
             if !line.is_empty() {
@@ -112,8 +112,8 @@ impl Lines {
     pub(crate) fn last_line(&mut self) -> Option<Line> {
         let rest = self.buffer.split();
         self.scanned = 0;
-        if let Some(skipped) = self.skipping.take() {
-            return Some(skipped.finish(&rest));
+        if let Some(oversized) = self.oversized.take() {
+            return Some(oversized.finish(&rest));
         }
         let line = self.trim(rest.freeze());
         (!line.is_empty()).then_some(Line::Whole(line))
@@ -121,15 +121,15 @@ impl Lines {
 
     /// Gives up on a line that outgrew the limit.
     fn bound(&mut self) {
-        match &mut self.skipping {
-            Some(skipped) => {
-                skipped.add(&self.buffer);
+        match &mut self.oversized {
+            Some(oversized) => {
+                oversized.add(&self.buffer);
                 self.buffer.clear();
                 self.scanned = 0;
             }
             None if self.buffer.len() > self.limit => {
                 let begun = std::mem::take(&mut self.buffer).freeze();
-                self.skipping = Some(Skipped::begin(begun));
+                self.oversized = Some(Oversized::begin(begun));
                 self.scanned = 0;
             }
             None => {}
@@ -145,12 +145,12 @@ impl Lines {
     }
 }
 
-impl Skipped {
+impl Oversized {
     pub(super) fn begin(line: Bytes) -> Self {
         let head = Bytes::copy_from_slice(&line[..KEPT.min(line.len())]);
-        let mut skipped = Skipped { head, tail: BytesMut::new(), length: 0 };
-        skipped.add(&line);
-        skipped
+        let mut oversized = Oversized { head, tail: BytesMut::new(), length: 0 };
+        oversized.add(&line);
+        oversized
     }
 
     pub(super) fn add(&mut self, more: &[u8]) {
@@ -200,28 +200,34 @@ pub(crate) async fn each_line<F: Future<Output = ()>>(
 }
 
 /// Gathers one message that comes in pieces, with a bound on memory.
-pub(crate) struct Gathered {
+pub(crate) struct MessageBuffer {
     limit: usize,
     expected: usize,
     first: Bytes,
     more: BytesMut,
-    skipped: Option<Skipped>,
+    oversized: Option<Oversized>,
 }
 
-impl Gathered {
+impl MessageBuffer {
     /// `limit`: the longest message in bytes (`max_message`). `expected`: how long the message says
     /// that it is, 0 where it does not.
     pub(crate) fn new(limit: usize, expected: u64) -> Self {
         let expected = usize::try_from(expected).map_or(limit, |expected| expected.min(limit));
-        Gathered { limit, expected, first: Bytes::new(), more: BytesMut::new(), skipped: None }
+        MessageBuffer {
+            limit,
+            expected,
+            first: Bytes::new(),
+            more: BytesMut::new(),
+            oversized: None,
+        }
     }
 
     /// Adds a piece. A message of one piece is not copied; a piece that others follow is not held,
     /// so that the buffer which it is a part of can be used again.
     pub(crate) fn add(&mut self, piece: Bytes) {
         let is_first = self.first.is_empty() && self.more.is_empty();
-        if let Some(skipped) = &mut self.skipped {
-            skipped.add(&piece);
+        if let Some(oversized) = &mut self.oversized {
+            oversized.add(&piece);
         } else if is_first && (self.expected..=self.limit).contains(&piece.len()) {
             self.first = piece;
         } else {
@@ -232,15 +238,15 @@ impl Gathered {
             }
             self.more.extend_from_slice(&piece);
             if self.more.len() > self.limit {
-                self.skipped = Some(Skipped::begin(std::mem::take(&mut self.more).freeze()));
+                self.oversized = Some(Oversized::begin(std::mem::take(&mut self.more).freeze()));
             }
         }
     }
 
     /// The message; `None` where there is nothing but white space.
     pub(crate) fn finish(self) -> Option<Line> {
-        if let Some(skipped) = self.skipped {
-            return Some(skipped.finish(&[]));
+        if let Some(oversized) = self.oversized {
+            return Some(oversized.finish(&[]));
         }
         let whole = if self.more.is_empty() { self.first } else { self.more.freeze() };
         let whole = whole.strip_prefix(BOM).map_or(whole.clone(), |rest| whole.slice_ref(rest));
@@ -251,7 +257,7 @@ impl Gathered {
 
 /// A message kept for longer than its turn: a small one is copied, so that it does not hold the
 /// whole read buffer that it is a slice of.
-pub(crate) fn keep(bytes: &Bytes) -> Bytes {
+pub(crate) fn compact(bytes: &Bytes) -> Bytes {
     if bytes.len() < READ / 2 { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
 }
 

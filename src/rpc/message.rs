@@ -172,7 +172,7 @@ impl<'a> Message<'a> {
     }
 
     /// A message of our own making.
-    pub(crate) fn of(line: &'a Bytes) -> Self {
+    pub(crate) fn parse(line: &'a Bytes) -> Self {
         let text = text_of(line);
         Self::new(line, text, Envelope::parse(text).unwrap_or_default())
     }
@@ -183,8 +183,8 @@ impl<'a> Message<'a> {
     }
 
     /// Puts the id in by which the server knows the request, where the client wrote another.
-    pub(crate) fn go_by(&self, inside: &Id, edits: &mut Edits) {
-        if !inside.is_written(self.id()) {
+    pub(crate) fn set_id(&self, inside: &Id, edits: &mut Edits) {
+        if !inside.matches_raw(self.id()) {
             edits.replace(self.text, self.id(), inside.to_json());
         }
     }

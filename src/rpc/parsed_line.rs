@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::id::Id;
-use super::lines::{Line, with_text};
+use super::lines::{Line, with_valid_utf8};
 use super::message::{Envelope, Kind};
 use super::object::elements;
 
@@ -27,7 +27,7 @@ impl ParsedLine<'_> {
     /// Parses a line, and hands it over.
     pub(crate) fn parse<T>(line: &Line, f: impl FnOnce(&ParsedLine) -> T) -> T {
         match line {
-            Line::Whole(line) => with_text(line, |line, text| f(&ParsedLine::of(line, text))),
+            Line::Whole(line) => with_valid_utf8(line, |line, text| f(&ParsedLine::of(line, text))),
             Line::TooLong { head, tail, length } => {
                 f(&ParsedLine::TooLong { head, tail, length: *length })
             }
@@ -58,7 +58,7 @@ impl ParsedLine<'_> {
         let is_answer = |envelope: &Envelope| {
             envelope.is_message()
                 && envelope.kind() == Kind::Response
-                && envelope.id.is_some_and(|raw| id.is_written(raw))
+                && envelope.id.is_some_and(|raw| id.matches_raw(raw))
         };
         match self {
             ParsedLine::Object { envelope, .. } => is_answer(envelope),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
-use super::lines::{BOM, Line, Skipped};
+use super::lines::{BOM, Line, Oversized};
 
 /// The longest line that holds no data; what is behind it is not looked at.
 const OTHER_LINE: usize = 8 << 10;
@@ -59,7 +59,7 @@ enum Data {
     Lines(BytesMut),
     /// above the limit; `in_line`: the line that comes belongs to it
     TooLong {
-        skipped: Skipped,
+        oversized: Oversized,
         in_line: bool,
     },
 }
@@ -125,10 +125,10 @@ impl Events {
         }
         let mut line = line.freeze();
         if std::mem::take(&mut self.dropping) {
-            if let Data::TooLong { skipped, in_line } = &mut self.data
+            if let Data::TooLong { oversized, in_line } = &mut self.data
                 && std::mem::take(in_line)
             {
-                skipped.add(&line);
+                oversized.add(&line);
             }
             // Its beginning is gone; it was not empty.
             line = Bytes::from_static(b":");
@@ -163,8 +163,8 @@ impl Events {
         let begun = std::mem::take(&mut self.buffer).freeze();
         self.scanned = 0;
         if std::mem::replace(&mut self.dropping, true) {
-            if let Data::TooLong { skipped, in_line: true } = &mut self.data {
-                skipped.add(&begun);
+            if let Data::TooLong { oversized, in_line: true } = &mut self.data {
+                oversized.add(&begun);
             }
         } else if is_data {
             self.too_long(value(&begun, b"data:".len() - 1), true);
@@ -195,9 +195,9 @@ impl Events {
     }
 
     fn add_data(&mut self, more: Bytes) {
-        if let Data::TooLong { skipped, .. } = &mut self.data {
-            skipped.add(b"\n");
-            return skipped.add(&more);
+        if let Data::TooLong { oversized, .. } = &mut self.data {
+            oversized.add(b"\n");
+            return oversized.add(&more);
         }
         if more.len() + b"data: \n".len() > self.room() {
             return self.too_long(more, false);
@@ -218,19 +218,19 @@ impl Events {
     fn too_long(&mut self, more: Bytes, in_line: bool) {
         let before = match std::mem::take(&mut self.data) {
             Data::None => None,
-            Data::Line(line) => Some(Skipped::begin(line)),
-            Data::Lines(lines) => Some(Skipped::begin(lines.freeze())),
-            Data::TooLong { skipped, .. } => Some(skipped),
+            Data::Line(line) => Some(Oversized::begin(line)),
+            Data::Lines(lines) => Some(Oversized::begin(lines.freeze())),
+            Data::TooLong { oversized, .. } => Some(oversized),
         };
-        let skipped = match before {
-            None => Skipped::begin(more),
-            Some(mut skipped) => {
-                skipped.add(b"\n");
-                skipped.add(&more);
-                skipped
+        let oversized = match before {
+            None => Oversized::begin(more),
+            Some(mut oversized) => {
+                oversized.add(b"\n");
+                oversized.add(&more);
+                oversized
             }
         };
-        self.data = Data::TooLong { skipped, in_line };
+        self.data = Data::TooLong { oversized, in_line };
     }
 
     /// The event that an empty line ends.
@@ -240,7 +240,7 @@ impl Events {
             Data::None => None,
             Data::Line(line) => (!line.is_empty()).then_some(Line::Whole(line)),
             Data::Lines(lines) => Some(Line::Whole(lines.freeze())),
-            Data::TooLong { skipped, .. } => Some(skipped.finish(&[])),
+            Data::TooLong { oversized, .. } => Some(oversized.finish(&[])),
         };
         (event != Event::default()).then_some(event)
     }

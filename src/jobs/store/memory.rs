@@ -27,7 +27,7 @@ const OVERHEAD: u64 = 1024;
 pub(crate) struct MemoryStore {
     index: Mutex<Index>,
     /// wakes the sweeper when an earlier time is due
-    sooner: Notify,
+    earlier_due: Notify,
     limits: Limits,
 }
 
@@ -71,7 +71,7 @@ struct Entry {
 
 impl MemoryStore {
     pub(crate) fn new(limits: Limits) -> Self {
-        MemoryStore { index: Mutex::default(), sooner: Notify::new(), limits }
+        MemoryStore { index: Mutex::default(), earlier_due: Notify::new(), limits }
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
@@ -112,7 +112,7 @@ impl MemoryStore {
         index.set_due(id, Some(at));
         drop(index);
         if first.is_none_or(|first| at < first) {
-            self.sooner.notify_one();
+            self.earlier_due.notify_one();
         }
     }
 }
@@ -128,13 +128,13 @@ impl Store for MemoryStore {
     fn finish(&self, record: Arc<Record>) -> StoreFuture<()> {
         let (id, ttl) = (record.id, record.terms.result_ttl);
         let mut index = self.index();
-        index.ended(record);
+        index.mark_ended(record);
         index.make_room(self.limits.max_stored);
         self.set_due(index, id, Instant::now() + ttl);
         ready(())
     }
 
-    fn fetched(&self, id: Uuid) -> StoreFuture<()> {
+    fn mark_fetched(&self, id: Uuid) -> StoreFuture<()> {
         let mut index = self.index();
         let now = Instant::now();
         if let Some(ttl) = index.set_fetched(id, now) {
@@ -150,15 +150,15 @@ impl Store for MemoryStore {
     fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> StoreFuture<Option<Arc<Record>>> {
         let index = self.index();
         let records = index.jobs.range(low..=high).map(|(_, entry)| &entry.record);
-        let mut own = records.filter(|record| record.caller.own() == caller.own());
+        let mut own = records.filter(|record| record.caller.job_scope() == caller.job_scope());
         let found = own.next().cloned().filter(|_| own.next().is_none());
         ready(found)
     }
 
     fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>> {
-        let Some(own) = caller.own() else { return ready(Vec::new()) };
+        let Some(scope) = caller.job_scope() else { return ready(Vec::new()) };
         let index = self.index();
-        let own = index.by_caller.range((own.clone(), 0)..=(own.clone(), u64::MAX));
+        let own = index.by_caller.range((scope.clone(), 0)..=(scope.clone(), u64::MAX));
         ready(own.rev().take(most).map(|(_, id)| index.jobs[id].record.clone()).collect())
     }
 
@@ -169,9 +169,9 @@ impl Store for MemoryStore {
                 match next {
                     Some(at) => tokio::select! {
                         () = sleep_until(at) => {}
-                        () = self.sooner.notified() => {}
+                        () = self.earlier_due.notified() => {}
                     },
-                    None => self.sooner.notified().await,
+                    None => self.earlier_due.notified().await,
                 }
             }
         })
@@ -186,8 +186,8 @@ impl Index {
     fn insert(&mut self, record: Arc<Record>) {
         self.serial += 1;
         let serial = self.serial;
-        if let Some(own) = record.caller.own() {
-            self.by_caller.insert((own.clone(), serial), record.id);
+        if let Some(scope) = record.caller.job_scope() {
+            self.by_caller.insert((scope.clone(), serial), record.id);
         }
         self.running += 1;
         self.stored += OVERHEAD;
@@ -198,7 +198,7 @@ impl Index {
         self.jobs.insert(record.id, Entry { record, serial, due: None, fetched: None });
     }
 
-    fn ended(&mut self, record: Arc<Record>) {
+    fn mark_ended(&mut self, record: Arc<Record>) {
         let Some(entry) = self.jobs.get_mut(&record.id) else { return };
         entry.record = record.clone();
         let size = record.outcome_size();
@@ -209,16 +209,16 @@ impl Index {
         usage.stored += size;
     }
 
-    fn dropped(&mut self, record: &Record, size: u64) {
+    fn subtract_stored(&mut self, record: &Record, size: u64) {
         self.stored -= size;
         self.usage(record).stored -= size;
     }
 
     fn forget(&mut self, id: Uuid) {
         let Some(Entry { record, serial, .. }) = self.jobs.remove(&id) else { return };
-        self.dropped(&record, OVERHEAD);
-        if let Some(own) = record.caller.own() {
-            self.by_caller.remove(&(own.clone(), serial));
+        self.subtract_stored(&record, OVERHEAD);
+        if let Some(scope) = record.caller.job_scope() {
+            self.by_caller.remove(&(scope.clone(), serial));
         }
         let usage = self.usage(&record);
         usage.jobs -= 1;
@@ -272,7 +272,7 @@ impl Index {
         match record.expired() {
             Some(tombstone) => {
                 entry.record = Arc::new(tombstone);
-                self.dropped(&record, record.outcome_size());
+                self.subtract_stored(&record, record.outcome_size());
                 self.set_due(id, Some(now + TOMBSTONE));
                 self.tombstones.insert((now + TOMBSTONE, id));
             }

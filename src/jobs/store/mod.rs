@@ -56,7 +56,7 @@ pub(crate) trait Store: Send + Sync {
     fn finish(&self, record: Arc<Record>) -> StoreFuture<()>;
 
     /// The result was read to the end: from now on it is kept for `fetched_ttl`.
-    fn fetched(&self, id: Uuid) -> StoreFuture<()>;
+    fn mark_fetched(&self, id: Uuid) -> StoreFuture<()>;
 
     /// The job of this id, whoever's it is.
     fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>>;
@@ -89,7 +89,7 @@ pub(crate) fn ready<T: Send + 'static>(value: T) -> StoreFuture<T> {
 ///
 /// # Errors
 /// The answer itself, where it is not there yet.
-pub(crate) fn taken_now<T>(
+pub(crate) fn poll_now<T>(
     mut answer: StoreFuture<T>,
 ) -> Result<Result<T, StoreError>, StoreFuture<T>> {
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -134,7 +134,7 @@ pub(crate) mod tests {
         let done = ended(&running, result(10));
         store.finish(Arc::new(done.clone())).await.unwrap();
         assert_eq!(*store.get(running.id).await.unwrap().unwrap(), done);
-        store.fetched(running.id).await.unwrap();
+        store.mark_fetched(running.id).await.unwrap();
         let fetched = store.get(running.id).await.unwrap().unwrap();
         assert!(fetched.fetched.is_some());
         assert_eq!(fetched.end, done.end, "reading does not consume (§5.1)");
@@ -208,7 +208,7 @@ pub(crate) mod tests {
         assert_eq!(more().err(), Some(Full::Stored));
         let status = async |at: usize| store.get(jobs[at].id).await.unwrap().unwrap().status();
         assert_eq!((status(0).await, status(1).await), (Status::Completed, Status::Completed));
-        store.fetched(jobs[1].id).await.unwrap();
+        store.mark_fetched(jobs[1].id).await.unwrap();
         assert!(more().is_ok(), "a fetched result makes room (§11)");
         assert_eq!((status(0).await, status(1).await), (Status::Completed, Status::Expired));
     }

@@ -20,7 +20,7 @@ const KEYWORD: &str = "x-mcp-header";
 
 /// The arguments of one tool that are headers too.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Declared(Vec<Parameter>);
+pub(crate) struct DeclaredHeaders(Vec<Parameter>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
@@ -34,9 +34,9 @@ type Path = Vec<Box<str>>;
 /// Why a tool must not be shown to a client over HTTP: its schema breaks the rules of the headers.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{KEYWORD}` {0}")]
-pub(crate) struct Invalid(String);
+pub(crate) struct InvalidHeaders(String);
 
-impl Declared {
+impl DeclaredHeaders {
     /// Whether no argument is a header.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -161,12 +161,12 @@ mod tests {
         format!(r#"{{"type":"object","properties":{{{properties}}}}}"#)
     }
 
-    fn declared(properties: &str) -> Declared {
-        Declared::parse(&schema(properties)).unwrap()
+    fn declared(properties: &str) -> DeclaredHeaders {
+        DeclaredHeaders::parse(&schema(properties)).unwrap()
     }
 
     /// Text, integer, boolean and a nested text, with a property that is called like the keyword.
-    fn all() -> Declared {
+    fn all() -> DeclaredHeaders {
         declared(
             r#""region":{"type":"string","x-mcp-header":"Region"},
                "count":{"x-mcp-header":"Count","type":"integer"},
@@ -188,7 +188,7 @@ mod tests {
         let nothing = declared(r#""a":{"type":"string"}"#);
         assert!(nothing.is_empty() && nothing.headers(Some(r#"{"a":"b"}"#)).is_empty());
         assert_eq!(nothing.check(Some("[]"), &HeaderMap::new()), Ok(()));
-        assert_eq!(Declared::parse("true"), Ok(Declared::default()));
+        assert_eq!(DeclaredHeaders::parse("true"), Ok(DeclaredHeaders::default()));
     }
 
     #[test]

@@ -23,7 +23,8 @@ impl Session {
             return None;
         }
         let learned = self.time_outs.limit(&self.caller, client);
-        let (budget, _) = self.config.policy.budget(policy, &client.policy, params.wish(), learned);
+        let (budget, _) =
+            self.config.policy.budget(policy, &client.policy, params.answer_within(), learned);
         budget.duration().map(at_least)
     }
 

@@ -35,7 +35,7 @@ pub(crate) struct Call {
     pub headers: Headers,
     pub deadline: Option<Slot>,
     /// the message itself while the call waits in line
-    pub waiting: Option<Outgoing>,
+    pub queued: Option<Outgoing>,
     /// its place there, where its tool has a line
     pub place: Option<Place>,
     /// the last progress, raw JSON
@@ -52,12 +52,12 @@ impl fmt::Debug for Call {
 
 impl Call {
     /// Whether it waits for its turn (§3 `max_concurrent`).
-    pub(crate) fn is_in_line(&self) -> bool {
-        self.waiting.is_some()
+    pub(crate) fn is_queued(&self) -> bool {
+        self.queued.is_some()
     }
 
     /// Notes progress of the server, without its token.
-    pub(crate) fn note_progress(&mut self, params: &Params) {
+    pub(crate) fn set_progress(&mut self, params: &Params) {
         let known = ["progress", "total", "message"];
         let members = known.iter().filter_map(|key| Some((key, bounded(params.get(key)?)?)));
         let members: Vec<_> = members.map(|(key, value)| format!("\"{key}\":{value}")).collect();
@@ -87,7 +87,7 @@ impl Call {
             params: Bytes::copy_from_slice(params.as_bytes()),
             headers: None,
             deadline: None,
-            waiting: None,
+            queued: None,
             place: None,
             progress: None,
             job: None,

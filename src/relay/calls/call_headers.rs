@@ -36,7 +36,7 @@ impl Session {
 
     /// Whether the server refuses a call for headers that we made: what is known of its tools is out
     /// of date.
-    pub(super) fn missed_headers(&self, call: &Call, message: &Message) -> bool {
+    pub(super) fn is_header_mismatch(&self, call: &Call, message: &Message) -> bool {
         message.envelope.error_code() == Some(HEADER_MISMATCH)
             && call.client.is_modern()
             && self.makes_param_headers()
@@ -44,10 +44,15 @@ impl Session {
 
     /// Reads the list again, and sends the call once more, with the headers that the server wants
     /// now. It has not looked at the call itself.
-    pub(super) fn call_again(&self, state: &mut State, call: &Call, requester: Requester) {
+    pub(super) fn retry_with_new_headers(
+        &self,
+        state: &mut State,
+        call: &Call,
+        requester: Requester,
+    ) {
         let params = Some(text_of(&call.params));
         let line = request_line(&requester.key, Method::CallTool, params);
-        let requester = Requester { headers: None, refused: true, ..requester };
+        let requester = Requester { headers: None, headers_refused: true, ..requester };
         let reading = state.lists.catalog.is_reading();
         state.lists.catalog.hold_call(requester, line);
         if !reading {
@@ -59,7 +64,7 @@ impl Session {
     ///
     /// # Errors
     /// A sentence for the client on the header that differs from the arguments.
-    pub(super) fn repeat_params(
+    pub(super) fn apply_param_headers(
         &self,
         state: &State,
         requester: &mut Requester,

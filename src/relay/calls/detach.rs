@@ -9,7 +9,7 @@ use crate::config::Duplicates;
 use crate::jobs::handle::handle;
 use crate::jobs::live::{Job, LiveJob, Owner};
 use crate::jobs::record::Outcome;
-use crate::jobs::registry::{Begun, Start};
+use crate::jobs::registry::{CreatedJob, NewJob};
 use crate::jobs::wording::{self, seconds};
 use crate::mcp::compose::result_line;
 use crate::relay::session::Session;
@@ -31,15 +31,15 @@ impl Session {
         call.deadline = None;
         match call.job.clone() {
             Some(job) => self.overrun(state, &job),
-            None => self.hand_out(state, id),
+            None => self.send_handle(state, id),
         }
     }
 
     /// The client gets a handle, as soon as the job is stored.
-    fn hand_out(&self, state: &mut State, id: &Id) {
-        let Some(Begun { job, stored }) = self.make_job(state, id) else { return };
-        let Some(requester) = state.calls.pending.detach(id) else { return };
-        state.calls.part(&requester);
+    fn send_handle(&self, state: &mut State, id: &Id) {
+        let Some(CreatedJob { job, stored }) = self.create_job(state, id) else { return };
+        let Some(requester) = state.calls.pending.take_requester(id) else { return };
+        state.calls.mark_answered_by_proxy(&requester);
         let view = self.view(state);
         self.once_stored(state, stored, move |session| {
             let Job { record, .. } = &Job::live(&job);
@@ -51,9 +51,9 @@ impl Session {
 
     /// The client gave up: the call goes on as a job. `false`: there is no room for one.
     pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
-        let Some(Begun { job, stored }) = self.make_job(state, id) else { return false };
-        if let Some(requester) = state.calls.pending.detach(id) {
-            state.calls.part(&requester);
+        let Some(CreatedJob { job, stored }) = self.create_job(state, id) else { return false };
+        if let Some(requester) = state.calls.pending.take_requester(id) {
+            state.calls.mark_answered_by_proxy(&requester);
         }
         info!(
             job = job.record.short_id(),
@@ -66,9 +66,9 @@ impl Session {
         true
     }
 
-    fn make_job(&self, state: &mut State, id: &Id) -> Option<Begun> {
+    fn create_job(&self, state: &mut State, id: &Id) -> Option<CreatedJob> {
         let call = state.calls.pending.call(id)?;
-        let begun = match self.registry.create(self.start_of(state, call)) {
+        let begun = match self.registry.create(self.new_job(state, call)) {
             Ok(begun) => begun,
             Err(full) => {
                 warn!(
@@ -99,11 +99,11 @@ impl Session {
     }
 
     /// What is fixed when a call becomes a job.
-    pub(super) fn start_of(&self, state: &State, call: &Call) -> Start {
+    pub(super) fn new_job(&self, state: &State, call: &Call) -> NewJob {
         let params = text_of(&call.params);
         let join = call.policy.duplicates == Duplicates::Join;
-        let owner: Weak<dyn Owner> = self.me.clone();
-        Start {
+        let owner: Weak<dyn Owner> = self.weak_self.clone();
+        NewJob {
             caller: self.caller.clone(),
             tool: call.tool.clone(),
             arguments: short_arguments(params),
@@ -124,11 +124,11 @@ impl Session {
             _ => wording::never_began(limit),
         };
         self.registry.finish(job, Outcome::Lost(cause.into()));
-        self.withdraw(state, job, &format!("longer than max_runtime ({})", seconds(limit)));
+        self.cancel_job_call(state, job, &format!("longer than max_runtime ({})", seconds(limit)));
     }
 
     /// Takes a job's call back from the server, by the means of its era.
-    fn withdraw(&self, state: &mut State, job: &LiveJob, reason: &str) {
+    fn cancel_job_call(&self, state: &mut State, job: &LiveJob, reason: &str) {
         let Some(id) = job.upstream_id() else { return };
         let is_its_call = |pending: &PendingRequest| match &pending.kind {
             RequestKind::Call(call) => {
@@ -137,7 +137,7 @@ impl Session {
             _ => false,
         };
         if state.calls.pending.get(&id).is_some_and(is_its_call) {
-            self.take_back(state, &id, reason);
+            self.cancel_pending(state, &id, reason);
         }
     }
 }
@@ -147,7 +147,7 @@ impl Owner for Session {
         let mut state = self.state();
         // A parked call has been answered by the server: there is nothing to take back.
         if self.unpark(&mut state, job).is_none() {
-            self.withdraw(&mut state, job, "cancelled with job_cancel");
+            self.cancel_job_call(&mut state, job, "cancelled with job_cancel");
         }
     }
 }

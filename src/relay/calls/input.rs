@@ -83,10 +83,10 @@ impl Session {
         answers: &InputAnswers,
     ) {
         let Some(mut call) = self.unpark(state, job) else { return };
-        let id = state.calls.pending.own_id();
+        let id = state.calls.pending.new_id();
         let token = (Params::parse(Some(text_of(&call.params))).progress_token().is_some()
             || call.policy.ask_progress)
-            .then(|| ProgressToken { inside: state.calls.pending.own_id(), outside: None });
+            .then(|| ProgressToken { upstream: state.calls.pending.new_id(), downstream: None });
         let line = again(&id, &call, answers, token.as_ref());
         job.set_upstream_id(id.clone());
         job.set_question(None);
@@ -104,7 +104,7 @@ fn again(id: &Id, call: &Call, answers: &InputAnswers, token: Option<&ProgressTo
     let envelope = Envelope::parse(text).unwrap_or_default();
     let Some(params) = envelope.params else { return line };
     let mut edits = Edits::new();
-    let token = token.map(|token| token.inside.to_json());
+    let token = token.map(|token| token.upstream.to_json());
     let change = MetaEdit { drop_answer_within: true, token: token.as_deref() };
     edit_meta(&mut edits, text, &envelope, &change);
     let InputAnswers([responses, request_state]) = answers;
@@ -130,7 +130,7 @@ mod tests {
         let call = Call::for_test(original, Client::unknown(&policies), policies.tool("t"));
         let answers = r#"{"name":"job_get","inputResponses":{"k1":{"action":"accept"}},"requestState":"new"}"#;
         let answers = InputAnswers::of(&Params::parse(Some(answers))).unwrap();
-        let token = ProgressToken { inside: Id::Number(9), outside: None };
+        let token = ProgressToken { upstream: Id::Number(9), downstream: None };
         let line = again(&Id::Number(5), &call, &answers, Some(&token));
         assert_eq!(
             text_of(&line),

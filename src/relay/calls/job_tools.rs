@@ -19,7 +19,7 @@ use crate::relay::session::{Locked, Session};
 use crate::relay::state::State;
 
 use super::input::InputAnswers;
-use super::waiting::{Shows, Wait};
+use super::waiting::{AnswerKind, Wait};
 
 /// A `job_get` for one job.
 struct Poll {
@@ -98,7 +98,7 @@ impl Session {
             self.take_answers(&mut state, live, &answers);
         }
         let until = poll_until(&view, wait, &job);
-        self.wait(state, Wait { requester, job, until, token, view, shows: Shows::Job(form) });
+        self.wait(state, Wait { requester, job, until, token, view, kind: AnswerKind::Job(form) });
     }
 
     fn job_cancel(self: &Arc<Self>, view: View, params: &Params, requester: Requester) {
@@ -124,8 +124,8 @@ impl Session {
         }
         let job = job.now();
         let until = Instant::now() + view.wait_limit;
-        let (token, shows) = (None, Shows::Cancellation);
-        self.wait(self.state(), Wait { requester, job, until, token, view, shows });
+        let (token, kind) = (None, AnswerKind::Cancellation);
+        self.wait(self.state(), Wait { requester, job, until, token, view, kind });
     }
 
     fn list_jobs(self: &Arc<Self>, view: View, requester: Requester) {

@@ -29,7 +29,7 @@ impl Session {
     pub(super) fn fail_locked(&self, state: &mut State, cause: &str) {
         state.failure = Some(cause.into());
         for id in state.calls.pending.ids() {
-            self.refuse(state, &id, cause);
+            self.fail_unsent(state, &id, cause);
         }
         self.failed.notify_one();
     }
@@ -45,24 +45,24 @@ impl Session {
     }
 
     /// Waits until nothing is left to do: no client waits, and no job runs.
-    pub(crate) async fn at_rest(&self) {
-        self.until(|state| !state.is_asked() && !state.calls.any_running()).await;
+    pub(crate) async fn idle(&self) {
+        self.until(|state| !state.has_requester() && !state.calls.any_running()).await;
     }
 
     /// Waits until a request has been answered.
-    pub(crate) async fn answered(&self) {
-        self.answered.notified().await;
+    pub(crate) async fn request_over(&self) {
+        self.request_over.notified().await;
     }
 
     /// Waits until the client waits for nothing any more.
-    pub(crate) async fn idle(&self) {
-        self.until(|state| !state.is_asked()).await;
+    pub(crate) async fn all_answered(&self) {
+        self.until(|state| !state.has_requester()).await;
     }
 
     /// Waits until a request is over after which this holds.
     async fn until(&self, holds: impl Fn(&State) -> bool) {
         while !holds(&self.state()) {
-            self.answered.notified().await;
+            self.request_over.notified().await;
         }
     }
 
@@ -72,15 +72,15 @@ impl Session {
         for (_, wait) in state.calls.waits.drain() {
             wait.task.abort();
         }
-        self.end_all(&mut state, End::ClientGone);
+        self.end_requests(&mut state, End::ClientGone);
     }
 
     /// The proxy ends: whoever still waits is told so, running jobs are recorded (§9).
     pub(crate) fn interrupt(&self) {
-        self.end_all(&mut self.state(), End::Interrupted);
+        self.end_requests(&mut self.state(), End::Interrupted);
     }
 
-    fn end_all(&self, state: &mut State, end: End) {
+    fn end_requests(&self, state: &mut State, end: End) {
         state.calls.parked.drain().for_each(|(_, call)| self.interrupted(&call));
         for id in state.calls.pending.ids() {
             let Some(pending) = state.calls.pending.remove(&id) else { continue };
@@ -99,7 +99,7 @@ impl Session {
                 RequestKind::Initialize
                 | RequestKind::Discover
                 | RequestKind::List { .. }
-                | RequestKind::Plain
+                | RequestKind::Other
                 | RequestKind::ToolsPage
                 | RequestKind::Restart(_),
                 End::ClientGone,

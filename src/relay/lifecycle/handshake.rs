@@ -19,15 +19,15 @@ use crate::rpc::string::quoted;
 use super::step::RestartStep;
 
 /// The result of `initialize` or `server/discover`, as far as it matters here.
-struct Greeting<'a> {
+struct OpeningResult<'a> {
     members: Members<'a>,
     result: &'a str,
 }
 
-impl<'a> Greeting<'a> {
+impl<'a> OpeningResult<'a> {
     /// From the raw `result`.
     fn parse(result: &'a str) -> Option<Self> {
-        Some(Greeting { members: Members::parse(result)?, result })
+        Some(OpeningResult { members: Members::parse(result)?, result })
     }
 
     /// The revision that the server chose.
@@ -56,15 +56,15 @@ impl<'a> Greeting<'a> {
 
 impl Session {
     /// A modern request says anew who sends it.
-    pub(in crate::relay) fn meet(&self, state: &mut State, params: &Params) {
+    pub(in crate::relay) fn note_modern_client(&self, state: &mut State, params: &Params) {
         let Some(protocol) = params.protocol_version() else { return };
-        if !state.client.info.is(params.client_info(), &protocol) {
+        if !state.client.info.matches(params.client_info(), &protocol) {
             state.client.info = Client::new(&self.config.policy, params.client_info(), &protocol);
         }
     }
 
     /// The client begins with `initialize`.
-    pub(in crate::relay) fn opening(
+    pub(in crate::relay) fn initialize_asked(
         &self,
         state: &mut State,
         params: &Params,
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// The server's answer to the opening: it is noted, and our paragraph is added (§1.1.3).
-    pub(in crate::relay) fn greeted(
+    pub(in crate::relay) fn opening_answered(
         &self,
         state: &mut State,
         requester: Option<Requester>,
@@ -86,15 +86,15 @@ impl Session {
     ) {
         let Some(requester) = requester else { return };
         let mut edits = Edits::new();
-        if let Some(greeting) = message.envelope.result.and_then(Greeting::parse) {
-            if let Some(protocol) = greeting.protocol() {
-                state.client.info = state.client.info.on(&protocol);
+        if let Some(opening) = message.envelope.result.and_then(OpeningResult::parse) {
+            if let Some(protocol) = opening.protocol() {
+                state.client.info = state.client.info.with_protocol(&protocol);
             }
-            if self.config.jobs.announce && greeting.has_tools() {
-                greeting.announce(message.text, &mut edits);
+            if self.config.jobs.announce && opening.has_tools() {
+                opening.announce(message.text, &mut edits);
             }
         }
-        self.answer_edited(&requester, message, edits);
+        self.forward_edited_answer(&requester, message, edits);
     }
 
     /// The server has not answered `initialize` for `start_timeout`.

@@ -5,7 +5,7 @@ use tracing::warn;
 use crate::jobs::wording;
 use crate::mcp::error_code::INTERNAL_ERROR;
 use crate::relay::calls::{PendingRequest, RequestKind};
-use crate::relay::lists::Held;
+use crate::relay::lists::HeldPage;
 use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
@@ -31,22 +31,22 @@ impl Session {
 
     /// The server is gone: what it had to answer is lost.
     pub(in crate::relay) fn server_lost(&self, end: &ServerEnd) {
-        let end = &ServerEnd { cause: self.shown(&end.cause).into(), ..end.clone() };
+        let end = &ServerEnd { cause: self.cause_for_client(&end.cause).into(), ..end.clone() };
         let mut state = self.state();
         let probes = |pending: &PendingRequest| matches!(pending.kind, RequestKind::Discover);
         let probed = state.calls.pending.iter().any(|(_, pending)| probes(pending));
         if end.never_up && !probed && self.ends_with_server {
             return self.fail_locked(&mut state, &end.cause);
         }
-        state.client.questions.abandon();
-        let held = state.lists.catalog.abandon();
-        for Held { requester, .. } in held.held {
+        state.client.server_requests.server_gone();
+        let reading = state.lists.catalog.server_gone();
+        for HeldPage { requester, .. } in reading.held_pages {
             self.answer_lost(Some(&requester), &end.cause);
         }
-        self.take_up(&mut state, held.calls);
+        self.release_held_calls(&mut state, reading.held_calls);
         state.calls.pending.mark_lost_listens();
         // Chosen beforehand: the end of a call lets the next in its line go, to the next server.
-        let lost = state.calls.pending.iter().filter(|(_, one)| !one.survives_the_server());
+        let lost = state.calls.pending.iter().filter(|(_, one)| !one.survives_restart());
         let lost: Vec<Id> = lost.map(|(id, _)| id.clone()).collect();
         for id in lost {
             let Some(pending) = state.calls.pending.remove(&id) else { continue };
@@ -81,7 +81,7 @@ impl Session {
             RequestKind::Initialize
             | RequestKind::Discover
             | RequestKind::Listen { .. }
-            | RequestKind::Plain => self.answer_lost(pending.requester.as_ref(), cause),
+            | RequestKind::Other => self.answer_lost(pending.requester.as_ref(), cause),
         }
     }
 

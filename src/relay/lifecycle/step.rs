@@ -9,5 +9,5 @@ pub(crate) enum RestartStep {
     /// a setting that was repeated; its answer says nothing new
     Setting,
     /// a list that may have changed
-    Relist(ListKey),
+    CompareList(ListKey),
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tracing::warn;
 
-use crate::jobs::handle::{JobTool, Names};
+use crate::jobs::handle::{JobTool, JobToolNames};
 use crate::jobs::tools::definitions;
 use crate::mcp::meta::OUTPUT_SCHEMA;
-use crate::mcp::param_headers::Declared;
+use crate::mcp::param_headers::DeclaredHeaders;
 use crate::rpc::id::Id;
 use crate::rpc::object::{Members, elements};
 use crate::rpc::splice::Edits;
@@ -29,12 +29,12 @@ pub(crate) struct Catalog {
     /// each tool by name
     tools: HashMap<String, Tool>,
     /// the real names of our tools; they stay for the session
-    names: Option<Arc<Names>>,
+    names: Option<Arc<JobToolNames>>,
     /// pages that we read ourselves; `Some` while that goes on
     reading: Option<Reading>,
     asked: bool,
     /// how many times we began to read the pages
-    walks: u64,
+    readings: u64,
 }
 
 /// What is known of a tool.
@@ -42,13 +42,13 @@ struct Tool {
     /// it is marked as safe to repeat
     repeatable: bool,
     /// the arguments that are headers too; `None` where its schema breaks the rules for them
-    declared: Option<Declared>,
+    declared: Option<DeclaredHeaders>,
 }
 
 impl Tool {
     fn parse(tool: &Members) -> Self {
         let schema = tool.get("inputSchema").unwrap_or_default();
-        Tool { repeatable: is_repeatable(tool), declared: Declared::parse(schema).ok() }
+        Tool { repeatable: is_repeatable(tool), declared: DeclaredHeaders::parse(schema).ok() }
     }
 }
 
@@ -57,14 +57,14 @@ impl Tool {
 pub(crate) struct Reading {
     pages: usize,
     /// answers to the client
-    pub held: Vec<Held>,
+    pub held_pages: Vec<HeldPage>,
     /// calls of a tool that may be ours or the server's
-    pub calls: Vec<(Requester, Bytes)>,
+    pub held_calls: Vec<(Requester, Bytes)>,
 }
 
 /// A first page that the client asked for and that can't go out yet.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldPage {
     pub key: ListKey,
     pub requester: Requester,
     pub line: Bytes,
@@ -86,35 +86,35 @@ impl Catalog {
             names: None,
             reading: None,
             asked: false,
-            walks: 0,
+            readings: 0,
         }
     }
 
     /// The names of our tools; until the server's are known, those that no clash has changed.
-    pub(crate) fn names(&self) -> Arc<Names> {
-        self.names.clone().unwrap_or_else(|| Arc::new(self.free_names()))
+    pub(crate) fn names(&self) -> Arc<JobToolNames> {
+        self.names.clone().unwrap_or_else(|| Arc::new(self.names_without_clash()))
     }
 
-    fn free_names(&self) -> Names {
-        Names::beside(&self.prefix, |name| self.tools.contains_key(name))
+    fn names_without_clash(&self) -> JobToolNames {
+        JobToolNames::avoiding(&self.prefix, |name| self.tools.contains_key(name))
     }
 
-    fn settle(&mut self) {
+    fn fix_names(&mut self) {
         if self.names.is_none() {
-            self.names = Some(Arc::new(self.free_names()));
+            self.names = Some(Arc::new(self.names_without_clash()));
         }
     }
 
     /// Which of our tools goes by this name, if any.
-    pub(crate) fn ours(&self, name: &str) -> Option<JobTool> {
+    pub(crate) fn job_tool_named(&self, name: &str) -> Option<JobTool> {
         if let Some(names) = &self.names {
-            return names.which(name);
+            return names.tool_named(name);
         }
         // Most names are none of ours; the check must cost a call next to nothing.
         if !name.ends_with("job_get") && !name.ends_with("job_cancel") {
             return None;
         }
-        self.free_names().which(name)
+        self.names_without_clash().tool_named(name)
     }
 
     /// Whether the server marks a tool as safe to repeat; `None` where the tool is not known.
@@ -123,7 +123,7 @@ impl Catalog {
     }
 
     /// The arguments of a tool that are HTTP headers too.
-    pub(crate) fn declared(&self, tool: &str) -> Option<&Declared> {
+    pub(crate) fn declared(&self, tool: &str) -> Option<&DeclaredHeaders> {
         self.tools.get(tool)?.declared.as_ref()
     }
 
@@ -137,34 +137,34 @@ impl Catalog {
     }
 
     /// The client asked for the list itself.
-    pub(crate) fn was_asked(&mut self) {
+    pub(crate) fn mark_asked(&mut self) {
         self.asked = true;
     }
 
     /// Keeps a call until it is clear whose tool it means.
     pub(crate) fn hold_call(&mut self, requester: Requester, line: Bytes) {
-        self.begin().calls.push((requester, line));
+        self.reading_mut().held_calls.push((requester, line));
     }
 
     /// Starts to read the pages ourselves.
-    pub(crate) fn read_from_start(&mut self) {
-        self.begin();
+    pub(crate) fn start_reading(&mut self) {
+        self.reading_mut();
     }
 
-    fn begin(&mut self) -> &mut Reading {
+    fn reading_mut(&mut self) -> &mut Reading {
         if self.reading.is_none() {
-            self.walks += 1;
+            self.readings += 1;
         }
         self.reading.get_or_insert_default()
     }
 
     /// Which walk through the pages this is.
-    pub(crate) fn walk(&self) -> u64 {
-        self.walks
+    pub(crate) fn reading_number(&self) -> u64 {
+        self.readings
     }
 
     /// Notes the tools of a page, from its raw `result`; returns the raw cursor of the next page.
-    pub(crate) fn note<'a>(&mut self, result: &'a str) -> Option<&'a str> {
+    pub(crate) fn add_page<'a>(&mut self, result: &'a str) -> Option<&'a str> {
         let members = Members::parse(result)?;
         for tool in members.get("tools").and_then(elements).unwrap_or_default() {
             let Some(tool) = Members::parse(tool) else { continue };
@@ -178,22 +178,22 @@ impl Catalog {
 
     /// The client's first page came in, and `cursor` (raw JSON) names more pages, which must be
     /// read before it can be answered. `Err`: it can go out now.
-    pub(crate) fn hold(
+    pub(crate) fn hold_page(
         &mut self,
         cursor: Option<&str>,
-        held: Box<Held>,
-    ) -> Result<Option<String>, Box<Held>> {
+        held: Box<HeldPage>,
+    ) -> Result<Option<String>, Box<HeldPage>> {
         if self.names.is_some() {
             return Err(held);
         }
         let Some(cursor) = cursor else {
-            self.settle();
+            self.fix_names();
             return Err(held);
         };
         // One walk through the pages serves all who wait for it.
-        let walking = self.reading.is_some();
-        self.begin().held.push(*held);
-        Ok((!walking).then(|| cursor.to_owned()))
+        let already_reading = self.reading.is_some();
+        self.reading_mut().held_pages.push(*held);
+        Ok((!already_reading).then(|| cursor.to_owned()))
     }
 
     /// Whether we read the pages ourselves now.
@@ -203,22 +203,23 @@ impl Catalog {
 
     /// Whether a client waits for what is held.
     pub(crate) fn is_holding(&self) -> bool {
-        let holds = |reading: &Reading| !reading.held.is_empty() || !reading.calls.is_empty();
+        let holds =
+            |reading: &Reading| !reading.held_pages.is_empty() || !reading.held_calls.is_empty();
         self.reading.as_ref().is_some_and(holds)
     }
 
     /// The client takes back a request whose answer is held.
     pub(crate) fn cancel(&mut self, id: &Id) -> bool {
         let Some(reading) = &mut self.reading else { return false };
-        let before = reading.held.len() + reading.calls.len();
-        reading.held.retain(|held| held.requester.key != *id);
-        reading.calls.retain(|(requester, _)| requester.key != *id);
-        reading.held.len() + reading.calls.len() < before
+        let before = reading.held_pages.len() + reading.held_calls.len();
+        reading.held_pages.retain(|held| held.requester.key != *id);
+        reading.held_calls.retain(|(requester, _)| requester.key != *id);
+        reading.held_pages.len() + reading.held_calls.len() < before
     }
 
     /// A page that we asked for came in; `result` is `None` where the server refused it.
     pub(crate) fn page_read(&mut self, result: Option<&str>) -> Next {
-        let cursor = result.and_then(|result| self.note(result)).map(str::to_owned);
+        let cursor = result.and_then(|result| self.add_page(result)).map(str::to_owned);
         let pages = self.reading.as_mut().map_or(PAGES, |reading| {
             reading.pages += 1;
             reading.pages
@@ -226,14 +227,14 @@ impl Catalog {
         match cursor {
             Some(cursor) if pages < PAGES => Next::Read(cursor),
             _ => {
-                self.settle();
+                self.fix_names();
                 Next::Done(self.reading.take().unwrap_or_default())
             }
         }
     }
 
     /// The server is gone: what was held.
-    pub(crate) fn abandon(&mut self) -> Reading {
+    pub(crate) fn server_gone(&mut self) -> Reading {
         self.asked = self.names.is_some();
         self.reading.take().unwrap_or_default()
     }
@@ -258,7 +259,7 @@ impl Catalog {
             let members = Members::parse(tool).unwrap_or_default();
             let name = members.text("name").unwrap_or_default();
             // It came after ours got that name, and no list may have one name twice.
-            let clashes = self.ours(&name).is_some();
+            let clashes = self.job_tool_named(&name).is_some();
             if clashes || (strict && self.breaks_header_rules(&name)) {
                 let why = if clashes {
                     "has the name of one of ours"
@@ -286,7 +287,7 @@ fn is_repeatable(tool: &Members) -> bool {
     ["readOnlyHint", "idempotentHint"].iter().any(|hint| hints.get(hint) == Some("true"))
 }
 
-/// §4.5: a handle must not meet a schema; it is kept under `_meta`.
+/// §4.5: clients would reject a handle that does not match the schema, so it is moved to `_meta`.
 fn hide_output_schema(edits: &mut Edits, text: &str, tool: &Members) {
     let Some(at) = tool.position("outputSchema") else { return };
     let schema = tool.at(at).value;
@@ -308,7 +309,7 @@ mod tests {
 
     fn edited(list: &str) -> String {
         let mut catalog = Catalog::new("");
-        catalog.note(list);
+        catalog.add_page(list);
         catalog.edit_page(list, list, (false, false), |name| name != "never").apply(list)
     }
 
@@ -329,14 +330,14 @@ mod tests {
     #[test]
     fn s5_3_a_name_that_comes_too_late_is_hidden() {
         let mut catalog = Catalog::new("");
-        catalog.settle();
+        catalog.fix_names();
         for (own, all) in [
             (r#"{"name":"a"},"#, vec!["a", "job_get", "job_cancel"]),
             ("", vec!["job_get", "job_cancel"]),
         ] {
             let list =
                 format!(r#"{{"tools":[{own}{{"name":"job_get"}},{{"name":"job_cancel"}}]}}"#);
-            catalog.note(&list);
+            catalog.add_page(&list);
             let edited = catalog.edit_page(&list, &list, (true, false), |_| true).apply(&list);
             let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
             let names = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]);
@@ -347,11 +348,11 @@ mod tests {
     #[test]
     fn c81_names_give_way_to_the_servers_and_stay() {
         let mut catalog = Catalog::new("x_");
-        catalog.note(r#"{"tools":[{"name":"x_job_get"},{"name":"unhurry_x_job_get"}]}"#);
-        catalog.settle();
+        catalog.add_page(r#"{"tools":[{"name":"x_job_get"},{"name":"unhurry_x_job_get"}]}"#);
+        catalog.fix_names();
         assert_eq!(catalog.names().get, "unhurry_unhurry_x_job_get");
         assert_eq!(catalog.names().cancel, "x_job_cancel");
-        catalog.note(r#"{"tools":[{"name":"x_job_cancel"}]}"#);
+        catalog.add_page(r#"{"tools":[{"name":"x_job_cancel"}]}"#);
         assert_eq!(catalog.names().cancel, "x_job_cancel");
     }
 }

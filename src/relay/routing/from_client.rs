@@ -17,14 +17,14 @@ use crate::relay::requester::Requester;
 use crate::relay::session::{Locked, Session};
 use crate::relay::state::State;
 use crate::rpc::id::Id;
-use crate::rpc::lines::{Line, keep};
+use crate::rpc::lines::{Line, compact};
 use crate::rpc::message::{Kind, Message};
 use crate::rpc::parsed_line::{ParsedLine, excerpt};
 use crate::rpc::splice::{Edits, with_id};
 use crate::rpc::truncated::{id_at_an_end, is_request};
 use crate::upstream::{Headers, Outgoing};
 
-use super::questions::Destination;
+use super::server_requests::AnswerDestination;
 
 impl Session {
     /// A line of the client; `to` is where its answers go.
@@ -115,28 +115,30 @@ impl Session {
         if let Some(cause) = &state.failure {
             return self.answer_error(&requester, INTERNAL_ERROR, cause);
         }
-        self.meet(&mut state, params);
+        self.note_modern_client(&mut state, params);
         if method == Some(Method::CallTool) {
             return self.call(state, message, params, requester);
         }
-        let busy = || state.calls.pending.calls() > 0 || state.calls.pending.any_opening();
+        let busy = || state.calls.pending.call_count() > 0 || state.calls.pending.any_opening();
         if method == Some(Method::Ping) && (busy() || self.upstream.is_starting()) {
             return self.answer(&requester, &result_line(&requester.id, "{}"));
         }
-        state.client.settings.note(method, message, params);
-        let inside = state.calls.pending.inside_id(&requester.key);
+        state.client.settings.update(method, message, params);
+        let upstream_id = state.calls.pending.upstream_id_for(&requester.key);
         let kind = match method {
-            Some(Method::Initialize) => self.opening(&mut state, params, &inside),
+            Some(Method::Initialize) => self.initialize_asked(&mut state, params, &upstream_id),
             Some(Method::Discover) => RequestKind::Discover,
-            Some(Method::Listen) => {
-                RequestKind::Listen { line: keep(message.line), acknowledged: false, lost: false }
-            }
+            Some(Method::Listen) => RequestKind::Listen {
+                line: compact(message.line),
+                acknowledged: false,
+                lost: false,
+            },
             _ => match method.and_then(|method| ListKey::of(method, params)) {
-                Some(key) => self.list_asked(&mut state, key, &inside),
-                None => RequestKind::Plain,
+                Some(key) => self.list_asked(&mut state, key, &upstream_id),
+                None => RequestKind::Other,
             },
         };
-        self.send_request(&mut state, message, (method, params), inside, requester, kind);
+        self.send_request(&mut state, message, (method, params), upstream_id, requester, kind);
     }
 
     /// Sends a request that is no call; id and token are renamed where they collide.
@@ -145,23 +147,23 @@ impl Session {
         state: &mut State,
         message: &Message,
         (method, params): (Option<Method>, &Params),
-        inside: Id,
+        upstream_id: Id,
         requester: Requester,
         kind: RequestKind,
     ) {
         let mut edits = Edits::new();
-        let renamed = inside != requester.key;
-        message.go_by(&inside, &mut edits);
+        let renamed = upstream_id != requester.key;
+        message.set_id(&upstream_id, &mut edits);
         let token = params
             .progress_token()
-            .and_then(|raw| state.calls.pending.name_token(message.text, raw, &mut edits));
+            .and_then(|raw| state.calls.pending.map_token(message.text, raw, &mut edits));
         let out = message.edited(edits);
-        let (id, headers) = (inside.clone(), requester.headers.clone());
+        let (id, headers) = (upstream_id.clone(), requester.headers.clone());
         let out = Outgoing::request(out, headers, id, method, &message.envelope, params);
         let pending = PendingRequest { requester: Some(requester), renamed, token, kind };
-        state.calls.pending.insert(inside.clone(), pending);
-        if let Err(cause) = self.to_server(state, out) {
-            self.refuse(state, &inside, &cause);
+        state.calls.pending.insert(upstream_id.clone(), pending);
+        if let Err(cause) = self.send_to_server(state, out) {
+            self.fail_unsent(state, &upstream_id, &cause);
         }
     }
 
@@ -175,7 +177,7 @@ impl Session {
         match method {
             Some(Method::Cancelled) => return self.cancelled(message, params, headers),
             Some(Method::Initialized) => {
-                self.state().client.settings.note(method, message, params);
+                self.state().client.settings.update(method, message, params);
             }
             _ => {}
         }
@@ -185,13 +187,17 @@ impl Session {
     }
 
     fn client_response(&self, message: &Message, raw: &str, headers: &Headers) {
-        let destination = Id::parse(raw).map(|id| self.state().client.questions.answered(&id));
+        let destination = Id::parse(raw).map(|id| self.state().client.server_requests.take(&id));
         match destination {
-            None | Some(Destination::Straight) => self.send_response(message.line.clone(), headers),
-            Some(Destination::Under(inside)) => {
-                self.send_response(with_id(message.text, raw, &inside).into(), headers);
+            None | Some(AnswerDestination::AsIs) => {
+                self.send_response(message.line.clone(), headers)
             }
-            Some(Destination::Nowhere) => debug!("dropped an answer to a server that is gone"),
+            Some(AnswerDestination::WithId(id)) => {
+                self.send_response(with_id(message.text, raw, &id).into(), headers);
+            }
+            Some(AnswerDestination::Dropped) => {
+                debug!("dropped an answer to a server that is gone")
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use tracing::{debug, warn};
 use crate::mcp::compose::error_line;
 use crate::mcp::error_code::METHOD_NOT_FOUND;
 use crate::mcp::meta::{PROGRESS_TOKEN, subscription_id};
-use crate::mcp::method::{Method, is_news};
+use crate::mcp::method::{Method, is_change_notification};
 use crate::mcp::params::Params;
 use crate::relay::calls::{PendingRequest, RequestKind};
 use crate::relay::requester::Requester;
@@ -18,8 +18,8 @@ use crate::rpc::splice::Edits;
 use crate::upstream::MessageOrigin;
 
 impl Session {
-    pub(in crate::relay) fn server_line(&self, heard: &ParsedLine, from: &MessageOrigin) {
-        match *heard {
+    pub(in crate::relay) fn server_line(&self, line: &ParsedLine, from: &MessageOrigin) {
+        match *line {
             ParsedLine::Object { line, text, envelope } if envelope.is_message() => {
                 self.server_message(&Message { line, text, envelope, status: from.status }, from);
             }
@@ -52,14 +52,14 @@ impl Session {
         let mut state = self.state();
         let State { client, calls, .. } = &mut *state;
         let mut edits = Edits::new();
-        let outside = client.questions.ask(raw, || calls.pending.own_id());
-        if let Some(outside) = &outside {
-            edits.replace(message.text, raw, outside.to_json());
+        let new_id = client.server_requests.insert(raw, || calls.pending.new_id());
+        if let Some(new_id) = &new_id {
+            edits.replace(message.text, raw, new_id.to_json());
         }
-        if !self.to_client(&state, from.request, &message.edited(edits), true) {
+        if !self.send_to_client(&state, from.request, &message.edited(edits), true) {
             debug!("a request of the server reaches nobody");
-            if let Some(asked) = outside.or_else(|| Id::parse(raw)) {
-                state.client.questions.answered(&asked);
+            if let Some(asked) = new_id.or_else(|| Id::parse(raw)) {
+                state.client.server_requests.take(&asked);
             }
             let cause = "the client has no stream open on which it could be asked";
             let refusal = error_line(raw, METHOD_NOT_FOUND, cause);
@@ -83,9 +83,9 @@ impl Session {
             RequestKind::Call(call) => self.call_answered(&mut state, *call, requester, message),
             RequestKind::Initialize | RequestKind::Discover => {
                 if matches!(kind, RequestKind::Initialize) && message.envelope.error.is_some() {
-                    state.client.settings.refused();
+                    state.client.settings.initialize_refused();
                 }
-                self.greeted(&mut state, requester, message);
+                self.opening_answered(&mut state, requester, message);
             }
             RequestKind::List { key, repeat } => {
                 if let Some(slot) = repeat {
@@ -94,9 +94,11 @@ impl Session {
                 self.list_answered(&mut state, key, requester, message);
             }
             RequestKind::ToolsPage => self.tools_page(&mut state, message.envelope.result),
-            RequestKind::Restart(step) => self.step_done(&mut state, step, &message.envelope),
+            RequestKind::Restart(step) => {
+                self.restart_step_answered(&mut state, step, &message.envelope)
+            }
             RequestKind::Listen { .. } => self.listen_ended(requester, message),
-            RequestKind::Plain => self.pass_answer(requester.as_ref(), message),
+            RequestKind::Other => self.forward_answer(requester.as_ref(), message),
         }
     }
 
@@ -106,7 +108,7 @@ impl Session {
             Some(Method::Progress) => self.progress(message, &params),
             Some(Method::Cancelled) => self.server_cancels(message, &params, from),
             Some(Method::LogMessage) if from.request.is_none() => self.log_message(message),
-            method => self.subscribed(message, &params, method, from),
+            method => self.subscription_notification(message, &params, method, from),
         }
     }
 
@@ -133,10 +135,10 @@ impl Session {
             return;
         };
         if let RequestKind::Call(call) = &mut pending.kind {
-            call.note_progress(params);
+            call.set_progress(params);
         }
-        let outside = pending.token.as_ref().and_then(|token| token.outside.as_deref());
-        if let (Some(token), Some(requester)) = (outside, &pending.requester) {
+        let token = pending.token.as_ref().and_then(|token| token.downstream.as_deref());
+        if let (Some(token), Some(requester)) = (token, &pending.requester) {
             let mut edits = Edits::new();
             if token != raw {
                 edits.replace(message.text, raw, token);
@@ -154,12 +156,12 @@ impl Session {
         };
         let mut state = self.state();
         let mut edits = Edits::new();
-        if let Some(outside) = state.client.questions.taken_back(&id) {
-            edits.replace(message.text, raw, outside.to_json());
+        if let Some(downstream_id) = state.client.server_requests.cancelled(&id) {
+            edits.replace(message.text, raw, downstream_id.to_json());
         }
         let pending = state.calls.pending.get(&id);
         if !pending.is_some_and(|pending| matches!(pending.kind, RequestKind::Listen { .. })) {
-            self.to_client(&state, from.request, &message.edited(edits), false);
+            self.send_to_client(&state, from.request, &message.edited(edits), false);
             return;
         }
         let Some(requester) = state.calls.pending.remove(&id).and_then(|pending| pending.requester)
@@ -175,7 +177,7 @@ impl Session {
 
     /// A notification that may belong to a subscription: it carries the client's own id of it, and
     /// is acknowledged to the client once, however often the server was started anew.
-    fn subscribed(
+    fn subscription_notification(
         &self,
         message: &Message,
         params: &Params,
@@ -192,10 +194,10 @@ impl Session {
         }) = pending
         else {
             match from.request {
-                None if is_news(&message.envelope.method_name()) => {
+                None if is_change_notification(&message.envelope.method_name()) => {
                     self.client.announce(message.line)
                 }
-                request => drop(self.to_client(&state, request, message.line, false)),
+                request => drop(self.send_to_client(&state, request, message.line, false)),
             }
             return;
         };
@@ -218,6 +220,6 @@ impl Session {
         {
             edits.replace(message.text, raw, &*requester.id);
         }
-        self.answer_edited(&requester, message, edits);
+        self.forward_edited_answer(&requester, message, edits);
     }
 }

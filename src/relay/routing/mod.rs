@@ -3,6 +3,6 @@
 mod batch;
 mod from_client;
 mod from_server;
-mod questions;
+mod server_requests;
 
-pub(crate) use questions::Questions;
+pub(crate) use server_requests::ServerRequests;
