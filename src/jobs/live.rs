@@ -170,8 +170,8 @@ impl LiveJob {
         }
     }
 
-    /// Ends it, once, and returns the record of the end, which has to be stored. Whoever comes later
-    /// gets `None`, and their outcome is dropped.
+    /// Ends it, once, and returns the record of the end, which has to be stored. Whoever comes
+    /// later gets `None`, and their outcome is dropped.
     pub(super) fn end(&self, outcome: Outcome) -> Option<Record> {
         let mut state = self.state();
         if !matches!(state.ending, Ending::Running) {

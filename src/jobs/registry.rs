@@ -83,8 +83,8 @@ impl Registry {
         Ok(CreatedJob { job, stored })
     }
 
-    /// Ends a job; the first end counts, a later one is dropped (`false`). Whoever waits for the job
-    /// is told once its end is stored.
+    /// Ends a job; the first end counts, a later one is dropped (`false`). Whoever waits for the
+    /// job is told once its end is stored.
     pub(crate) fn finish(self: &Arc<Self>, job: &Arc<LiveJob>, outcome: Outcome) -> bool {
         let Some(record) = job.end(outcome) else { return false };
         let record = Arc::new(record);

@@ -86,8 +86,8 @@ pub(crate) fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
     .to_string()
 }
 
-/// The raw id of the subscription that a notification or a result belongs to. `object`: its `params`
-/// or `result`, raw JSON.
+/// The raw id of the subscription that a notification or a result belongs to. `object`: its
+/// `params` or `result`, raw JSON.
 pub(crate) fn subscription_id(object: &str) -> Option<&str> {
     Members::parse(object)?.object("_meta")?.get(SUBSCRIPTION_ID)
 }

@@ -1,4 +1,4 @@
-//! What is done when its time has come.
+//! The task that acts on the deadlines of a session.
 
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
@@ -7,7 +7,7 @@ use super::deadlines::Slot;
 use super::session::Session;
 use super::state::{Due, State};
 
-/// Deadlines that are acted on before others get their turn.
+/// How many deadlines are acted on under one lock.
 const AT_A_TIME: usize = 32;
 
 impl Session {
@@ -20,13 +20,13 @@ impl Session {
         slot
     }
 
-    /// Acts on deadlines when their time comes; runs for ever.
+    /// Acts on deadlines when they are reached; runs for ever.
     pub(crate) async fn run_deadlines(&self) {
         loop {
             self.send_all_in_turn();
             let next = self.act_on_due();
             match next {
-                // Many handles at once must leave one by one, and nobody else waits for them all.
+                // Where many calls are due at once, other tasks get their turn in between.
                 Some(at) if at <= Instant::now() => yield_now().await,
                 Some(at) => tokio::select! {
                     () = sleep_until(at) => {}

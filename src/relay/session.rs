@@ -1,9 +1,8 @@
 //! One client and one server, and every message between them.
 //!
 //! Both sides call in with lines, in order; each line is handled at once, under one lock, and
-//! leaves by a queue. So the order of the messages of a peer is kept, and of two things that
-//! happen to a call at the same time one comes first: that is the whole hand-over between a
-//! result and the end of its budget.
+//! leaves by a queue. So the messages of a peer keep their order, and of two things that happen to
+//! a call at the same time, such as its result and the end of its budget, one comes first.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -46,21 +45,22 @@ pub(crate) struct Session {
     pub(super) client: Arc<dyn Channel>,
     pub(super) caller: Caller,
     pub(super) time_outs: Arc<TimeOuts>,
-    /// the lines of tools with `max_concurrent`
+    /// running and waiting calls of tools with `max_concurrent`
     pub(super) concurrency: Arc<Concurrency>,
-    /// calls whose turn has come in a line that is shared
+    /// calls of this session whose turn came when another session freed a place
     pub(super) ready_calls: Arc<ReadyCalls>,
-    /// what tells this session's jobs from those of others where the server keeps state
+    /// tells this session's calls from those of others, since the server may keep state (§7)
     id: Uuid,
-    /// without its server the program ends, as over stdio; else the next message starts it again
+    /// `true`: where the first start fails, the program ends; `false`: the next message starts it
+    /// again
     pub(super) ends_with_server: bool,
     pub(super) weak_self: Weak<Session>,
     state: Mutex<State>,
-    /// wakes the task that waits for the next deadline
+    /// wakes the task that waits for the next deadline when an earlier one was added
     pub(super) earlier_deadline: Notify,
-    /// fired when a request has been answered
+    /// notified when a request is over, with an answer or without
     pub(super) request_over: Notify,
-    /// fired when the server can't be started at all
+    /// notified when it is clear that there will be no server
     pub(super) failed: Notify,
 }
 
@@ -70,11 +70,12 @@ pub(crate) struct Shared {
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
     pub time_outs: Arc<TimeOuts>,
-    /// of the one server, where all sessions have the same
+    /// `Some` where all sessions share one server
     concurrency: Option<Arc<Concurrency>>,
 }
 
 impl Shared {
+    /// Opens the store that is configured.
     pub(crate) fn new(config: Arc<Config>) -> Self {
         let registry = Arc::new(Registry::new(store::open(&config.jobs)));
         let concurrency = config.remote().map(|_| Arc::default());
@@ -113,15 +114,18 @@ impl Session {
     }
 
     /// Starts the server.
+    ///
+    /// # Errors
+    /// Why it can't be started.
     pub(crate) fn start(&self) -> Result<(), StartError> {
         self.upstream.start()
     }
 
-    /// What to wait for until there is room on the way to the server, and for what we answer
-    /// ourselves; `None` where there is.
+    /// What to wait for before more is read from the client: room on the way to the server, and for
+    /// our own answers; `None` where there is room.
     pub(crate) fn room(&self) -> Option<impl Future<Output = ()>> {
-        let there_is = self.upstream.has_room() && self.client.has_room();
-        (!there_is).then_some(async {
+        let has_room = self.upstream.has_room() && self.client.has_room();
+        (!has_room).then_some(async {
             self.upstream.room().await;
             self.client.answers_room().await;
         })
@@ -132,13 +136,13 @@ impl Session {
         self.upstream.stop().await;
     }
 
-    /// Locks the state. It is never held across an `.await`.
+    /// Locks the state. The lock is never held across an `.await`.
     pub(super) fn state(&self) -> Locked<'_> {
         let state = self.state.lock().expect("no panic while the session is held");
         Locked { session: self, state: Some(state) }
     }
 
-    /// Goes on once the store keeps a job, and no lock is held.
+    /// Calls `then` once the store has answered and the session is not locked.
     pub(super) fn once_stored(
         &self,
         state: &mut State,
@@ -149,7 +153,7 @@ impl Session {
         state.after_unlock.push_back(AfterUnlock::new(stored, move || then(&me)));
     }
 
-    /// Sends what the server must get, starting it if need be.
+    /// Sends a message to the server, which is started if need be.
     ///
     /// # Errors
     /// One sentence: why it can't be sent.
@@ -168,19 +172,20 @@ impl Session {
         }
     }
 
-    /// What the client may read of a cause: over HTTP it may be anybody.
+    /// A cause of a failure as the client may read it: over HTTP, where it may be anybody, without
+    /// details.
     pub(super) fn cause_for_client<'a>(&self, cause: &'a str) -> &'a str {
         if self.client.shows_details() { cause } else { without_details(cause) }
     }
 
-    /// A request that could not be sent is answered with the cause.
+    /// Answers a request that could not be sent with the cause.
     pub(super) fn fail_unsent(&self, state: &mut State, upstream_id: &Id, cause: &str) {
         if let Some(pending) = state.calls.pending.remove(upstream_id) {
             self.lost_request(state, pending, cause, false);
         }
     }
 
-    /// Sends the server's answer on, under the id that the client wrote.
+    /// Sends the server's answer to the client, with the id that the client wrote.
     pub(super) fn forward_answer(&self, requester: Option<&Requester>, message: &Message) {
         let Some(requester) = requester else { return };
         if message.id() == &*requester.id {
@@ -191,26 +196,26 @@ impl Session {
         }
     }
 
-    /// Sends a result of ours to whoever asked.
+    /// Sends a result of our own to the requester.
     pub(super) fn answer(&self, requester: &Requester, line: &Bytes) {
         self.send_answer(requester, &Answer::result(line));
     }
 
-    /// Sends an error of ours to whoever asked.
+    /// Sends an error of our own to the requester.
     pub(super) fn answer_error(&self, requester: &Requester, code: i32, message: &str) {
         let line = error_line(&requester.id, code, message);
         self.send_answer(requester, &Answer::error(&line, code));
     }
 
-    /// Sends an answer to whoever asked.
+    /// Sends an answer to the requester.
     pub(super) fn send_answer(&self, requester: &Requester, answer: &Answer) {
         debug!(to = "client", id = &*requester.id, bytes = answer.line.len());
         requester.reply.send(answer);
         self.notify_request_over();
     }
 
-    /// Sends what is no answer: on the stream of the request that it belongs to, where that is
-    /// known, else wherever the client listens. `false`: it reaches nobody.
+    /// Sends a request or notification of the server: on the stream of the client's request that it
+    /// belongs to, where that is known, else on the client's channel. `false`: it reaches nobody.
     pub(super) fn send_to_client(
         &self,
         state: &State,
@@ -232,11 +237,13 @@ impl Session {
         self.upstream.send_if_up(Outgoing::cancelled(line, headers, id.clone(), &params));
     }
 
-    /// A request is over, with an answer or without.
+    /// Tells those who wait for it that a request is over, with an answer or without.
     pub(super) fn notify_request_over(&self) {
         self.request_over.notify_one();
     }
 
+    /// Sends the server's answer to the client with these edits, and with the id that the client
+    /// wrote.
     pub(super) fn forward_edited_answer(
         &self,
         requester: &Requester,
@@ -249,7 +256,8 @@ impl Session {
         self.send_answer(requester, &Answer::of(message, &message.edited(edits)));
     }
 
-    /// What a call is known by if an equal one comes (§7); `None` where it may not be joined.
+    /// The fingerprint by which an equal call is found (§7); `None` where the call may not be
+    /// joined.
     pub(super) fn fingerprint(&self, headers: &Headers, params: &str) -> Option<Fingerprint> {
         let own = self.caller.job_scope()?;
         let scope = [own.as_bytes(), self.id.as_bytes()];
@@ -295,14 +303,15 @@ impl ServerObserver for Session {
 }
 
 impl Session {
-    /// Where the answer to a request goes.
+    /// The way back for the answer to a request.
     fn reply_of(&self, request: &Id) -> Option<Reply> {
         let state = self.state();
         Some(state.calls.pending.get(request)?.requester.as_ref()?.reply.clone())
     }
 }
 
-/// The state while it is locked. What waits in [`State::after_unlock`] follows once it is not.
+/// The locked state. When it is dropped, the lock is released, and then what is in
+/// [`State::after_unlock`] is done.
 pub(super) struct Locked<'a> {
     session: &'a Session,
     state: Option<MutexGuard<'a, State>>,

@@ -40,9 +40,9 @@ struct Key {
 struct Learned {
     limit: Duration,
     until: Instant,
-    /// ages at which calls were given up
+    /// ages at which calls timed out
     time_outs: Vec<Duration>,
-    /// ages of calls whose caller just left
+    /// ages at which a modern client closed the stream of a call
     disconnects: Vec<Duration>,
 }
 
@@ -52,7 +52,7 @@ impl Learned {
     }
 }
 
-/// Adds a time, and forgets the oldest where there are many.
+/// Adds a time, and forgets the oldest one where there are [`TIMES`].
 fn push_bounded(times: &mut Vec<Duration>, age: Duration) {
     if times.len() == TIMES {
         times.remove(0);
@@ -60,7 +60,7 @@ fn push_bounded(times: &mut Vec<Duration>, age: Duration) {
     times.push(age);
 }
 
-/// ±5 %
+/// Whether two ages differ by 5 % at most.
 fn is_near(age: Duration, time: Duration) -> bool {
     age.abs_diff(time) <= time / 20
 }
@@ -93,7 +93,7 @@ impl TimeOuts {
         learned.time_outs.iter().any(|time| is_near(age, *time))
     }
 
-    /// A modern client closed its stream at this age of a call. That says nothing, unless it has
+    /// A modern client closed its stream at this age of a call. That is a time-out only if it has
     /// done so before at the same age.
     pub(crate) fn disconnected(&self, caller: &Caller, client: &Client, age: Duration) {
         let usual = {
@@ -108,7 +108,7 @@ impl TimeOuts {
         }
     }
 
-    /// A call was given up at this age: from the next one on the budget is 80 % of it.
+    /// A call timed out at this age: from the next one on the budget is 80 % of it.
     pub(crate) fn timed_out(&self, caller: &Caller, client: &Client, age: Duration) {
         let mut clients = self.clients.lock().expect("no panic while the time-outs are held");
         let now = Instant::now();
@@ -129,7 +129,8 @@ impl TimeOuts {
     }
 }
 
-/// What is known of a client; `None` where too many are remembered.
+/// What was learned of a client, made where there is nothing yet; `None` where too many clients are
+/// remembered.
 fn learned_of(clients: &mut HashMap<Key, Learned>, key: Key) -> Option<&mut Learned> {
     let now = Instant::now();
     if clients.len() >= CLIENTS && !clients.contains_key(&key) {

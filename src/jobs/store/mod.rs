@@ -45,8 +45,8 @@ pub(crate) struct Limits {
 
 /// A place for jobs. Every implementation passes the tests in [`tests`].
 pub(crate) trait Store: Send + Sync {
-    /// Keeps a job that has just begun. Whether there is room is said at once, since it decides what
-    /// becomes of the call; the answer comes once the job is kept.
+    /// Keeps a job that has just begun. Whether there is room is said at once, since it decides
+    /// what becomes of the call; the answer comes once the job is kept.
     ///
     /// # Errors
     /// One of the [`Limits`] is reached, for everybody or for this principal (§10).

@@ -128,8 +128,8 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Whether a header is there exactly where there is a value, and says the same. The text of an error
-/// goes on with the name of the argument.
+/// Whether a header is there exactly where there is a value, and says the same. The text of an
+/// error goes on with the name of the argument.
 fn check_header(
     headers: &HeaderMap,
     name: &HeaderName,

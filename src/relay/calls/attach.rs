@@ -1,4 +1,5 @@
-//! A `tools/call` arrives: it is ours, joins an equal one, waits for its turn, or goes to the server.
+//! A `tools/call` arrives: it is a call of our tools, joins the job of an equal call, waits in
+//! line, or goes to the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::upstream::{Headers, Outgoing};
 use super::call::Call;
 use super::pending::{PendingRequest, ProgressToken, RequestKind};
 
-/// What holds for a call.
+/// Tool, policy and budget of a call.
 struct Rules {
     tool: Arc<str>,
     policy: Arc<ToolPolicy>,
@@ -83,7 +84,7 @@ impl Session {
         self.registry.join(&self.fingerprint(headers, params?)?)
     }
 
-    /// §7: the call waits for the job of an equal one; where that can't be joined after all, it runs.
+    /// §7: the call joins the job that was found; where the store has none after all, it runs.
     fn join_or_run(
         self: &Arc<Self>,
         found: StoreFuture<Option<Job>>,
@@ -97,8 +98,8 @@ impl Session {
             let params = Params::parse(message.envelope.params);
             match found {
                 Ok(Some(job)) => {
-                    // A tool that is never deferred waits for the end of the job, which comes by
-                    // then.
+                    // A call that is never deferred waits for the end of the job, which comes
+                    // within `max_runtime`.
                     let longest = rules.policy.max_runtime;
                     let wait = rules.budget.map_or(longest, |budget| budget.min(longest));
                     let until = requester.received + wait;
@@ -111,7 +112,7 @@ impl Session {
         });
     }
 
-    /// Sends a call to the server, or puts it in line.
+    /// Makes the message for the server, and sends it or puts it in line.
     fn run(
         &self,
         state: &mut State,
@@ -151,7 +152,8 @@ impl Session {
         self.dispatch(state, upstream_id, (Some(requester), renamed, token), call, out);
     }
 
-    /// The call goes to the server, or waits for its turn.
+    /// Sends a call to the server, or puts it in line. `requester`, `renamed` and `token` are those
+    /// of its [`PendingRequest`].
     pub(super) fn dispatch(
         &self,
         state: &mut State,
@@ -171,7 +173,7 @@ impl Session {
     }
 }
 
-/// §1.1.4: takes the caller's wish out, names the progress token or puts one in.
+/// §1.1.4: takes `unhurry/answer_within` out, and replaces the progress token or puts one in.
 fn call_edits(
     state: &mut State,
     message: &Message,

@@ -18,7 +18,7 @@ impl Session {
         policy: &ToolPolicy,
         params: &Params,
     ) -> Option<Duration> {
-        // A task is not ours to defer.
+        // A task is one of the server: it answers at once (§8).
         if params.get("task").is_some() {
             return None;
         }
@@ -28,8 +28,8 @@ impl Session {
         budget.duration().map(at_least)
     }
 
-    /// The budget of a client's calls where neither tool nor caller says otherwise; `None`: they are
-    /// never deferred.
+    /// The budget of a client's calls where neither tool nor caller says otherwise; `None`: they
+    /// are never deferred.
     pub(in crate::relay) fn budget_of_client(&self, client: &Client) -> Option<Duration> {
         let Budget::After(budget) = client.policy.budget else { return None };
         let learned = self.time_outs.limit(&self.caller, client);
@@ -37,7 +37,7 @@ impl Session {
     }
 }
 
-/// The time that a budget stands for.
+/// A budget of zero still waits a little (§4.1).
 fn at_least(budget: Duration) -> Duration {
     if budget.is_zero() { AT_ONCE } else { budget }
 }

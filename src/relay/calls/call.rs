@@ -31,16 +31,16 @@ pub(crate) struct Call {
     pub received: Instant,
     /// the raw `params`, as the client wrote them
     pub params: Bytes,
-    /// what goes with it over HTTP
+    /// the headers that go to the server with it over HTTP
     pub headers: Headers,
     pub deadline: Option<Slot>,
     /// the message itself while the call waits in line
     pub queued: Option<Outgoing>,
-    /// its place there, where its tool has a line
+    /// its place in line, where its tool has `max_concurrent`
     pub place: Option<Place>,
     /// the last progress, raw JSON
     pub progress: Option<Box<str>>,
-    /// set once nobody waits for the answer any more
+    /// set once the call has become a job
     pub job: Option<Arc<LiveJob>>,
 }
 
@@ -51,12 +51,12 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    /// Whether it waits for its turn (§3 `max_concurrent`).
+    /// Whether it waits in line (§3 `max_concurrent`).
     pub(crate) fn is_queued(&self) -> bool {
         self.queued.is_some()
     }
 
-    /// Notes progress of the server, without its token.
+    /// Notes the last progress of the server, for the job; the token is left out.
     pub(crate) fn set_progress(&mut self, params: &Params) {
         let known = ["progress", "total", "message"];
         let members = known.iter().filter_map(|key| Some((key, bounded(params.get(key)?)?)));
@@ -68,7 +68,7 @@ impl Call {
         }
     }
 
-    /// Whether this result is a question of a modern server.
+    /// Whether this result is `input_required` (2026-07-28).
     pub(crate) fn asks_for_input(&self, result: Option<&str>) -> bool {
         let kind = || Members::parse(result?)?.text("resultType");
         self.client.is_modern() && kind().is_some_and(|kind| kind == "input_required")

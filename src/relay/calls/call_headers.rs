@@ -1,5 +1,6 @@
-//! Arguments that are HTTP headers too (`Mcp-Param-*`, 2026-07-28). An HTTP client makes them, an
-//! HTTP server checks them: where only one side speaks HTTP, that is for the proxy to do.
+//! Arguments that are HTTP headers too (`Mcp-Param-*`, 2026-07-28). An HTTP client makes these
+//! headers, an HTTP server checks them; where only one side speaks HTTP, the proxy does the other
+//! part.
 
 use std::sync::Arc;
 
@@ -19,12 +20,13 @@ use crate::rpc::message::{Message, text_of};
 use super::call::Call;
 
 impl Session {
-    /// The server wants the headers, and the client sends none.
+    /// Whether the proxy makes the headers: the server wants them, and the client sends none.
     pub(in crate::relay) fn makes_param_headers(&self) -> bool {
         self.client.param_headers() == ParamHeaders::MadeByProxy && self.config.remote().is_some()
     }
 
-    /// The client sends the headers, and the server does not see them.
+    /// Whether the proxy checks the headers: the client sends them, and the server does not see
+    /// them.
     fn checks_param_headers(&self) -> bool {
         self.client.param_headers() == ParamHeaders::MadeByClient && self.config.remote().is_none()
     }
@@ -34,16 +36,16 @@ impl Session {
         client.is_modern() && (self.makes_param_headers() || self.checks_param_headers())
     }
 
-    /// Whether the server refuses a call for headers that we made: what is known of its tools is out
-    /// of date.
+    /// Whether the server refuses a call for headers that we made: then its tools have changed
+    /// since they were read.
     pub(super) fn is_header_mismatch(&self, call: &Call, message: &Message) -> bool {
         message.envelope.error_code() == Some(HEADER_MISMATCH)
             && call.client.is_modern()
             && self.makes_param_headers()
     }
 
-    /// Reads the list again, and sends the call once more, with the headers that the server wants
-    /// now. It has not looked at the call itself.
+    /// Reads the tools again, and then sends the call once more, with the headers that the server
+    /// wants now. The server has not begun with the call, so it may be sent twice (§7).
     pub(super) fn retry_with_new_headers(
         &self,
         state: &mut State,

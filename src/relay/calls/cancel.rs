@@ -1,5 +1,4 @@
-//! `notifications/cancelled` of the client: a user who has changed their mind, or a client that
-//! gave up (contract §6).
+//! `notifications/cancelled` of the client: its user cancelled, or it timed out (contract §6).
 
 use std::sync::Arc;
 
@@ -21,6 +20,7 @@ use super::pending::RequestKind;
 use super::under_way::{RequestState, WaitTask};
 
 impl Session {
+    /// A `notifications/cancelled` of the client.
     pub(in crate::relay) fn cancelled(
         self: &Arc<Self>,
         message: &Message,
@@ -41,8 +41,8 @@ impl Session {
             RequestState::Pending(upstream_id) => {
                 self.cancel_request(&mut state, message, params, raw, &upstream_id, headers);
             }
+            // It was held here, and the server does not wait for it.
             _ if state.lists.catalog.cancel(&id) => debug!("the server has answered already"),
-            // Its handle is out (§4.3).
             RequestState::Disconnected | RequestState::AnsweredByProxy => {
                 debug!("ignored a late cancel of a call that has its handle");
             }
@@ -53,7 +53,7 @@ impl Session {
         self.notify_request_over();
     }
 
-    /// It ends the wait, never the job (§5.1).
+    /// A cancel of a request that waits for a job ends the wait, never the job (§5.1).
     fn wait_cancelled(&self, wait: &WaitTask, params: &Params) {
         wait.task.abort();
         if says_time_out(&params.text("reason").unwrap_or_default()) {
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// `raw`: the id that the notification names.
+    /// Cancels a request that the server has. `raw`: the id that the notification names.
     fn cancel_request(
         &self,
         state: &mut State,
@@ -73,7 +73,7 @@ impl Session {
     ) {
         let Some(pending) = state.calls.pending.get(upstream_id) else { return };
         let gave_up = match &pending.kind {
-            // Not to be cancelled, says MCP; the answer is still wanted.
+            // MCP forbids to cancel it, so its answer is still sent.
             RequestKind::Initialize => {
                 return self.upstream.send_if_up(as_it_is(message, headers, params));
             }
@@ -102,7 +102,7 @@ impl Session {
         self.upstream.send_if_up(out);
     }
 
-    /// Whether the client gave up, or its user did; learns from it.
+    /// Whether the client timed out (`true`) or its user cancelled; a time-out is remembered.
     fn is_time_out(&self, call: &Call, reason: &str) -> bool {
         let age = call.received.elapsed();
         let said = says_time_out(reason);

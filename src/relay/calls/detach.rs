@@ -1,4 +1,4 @@
-//! From call to job: the budget of a call ended, or its client gave up.
+//! A call becomes a job: its budget is over, or its client gave up.
 
 use std::sync::{Arc, Weak};
 
@@ -21,11 +21,11 @@ use crate::rpc::object::Members;
 use super::call::Call;
 use super::pending::{PendingRequest, RequestKind};
 
-/// The short form of the arguments, in bytes (§10).
+/// The longest form of the arguments that is shown and stored, in bytes (§10).
 const SHORT: usize = 120;
 
 impl Session {
-    /// The budget of a call ended, or the longest time that a job may run.
+    /// The budget of a call is over, or the `max_runtime` of a job.
     pub(in crate::relay) fn call_due(&self, state: &mut State, id: &Id) {
         let Some(call) = state.calls.pending.call_mut(id) else { return };
         call.deadline = None;
@@ -35,7 +35,7 @@ impl Session {
         }
     }
 
-    /// The client gets a handle, as soon as the job is stored.
+    /// Makes a job of the call, and sends the handle once the job is stored.
     fn send_handle(&self, state: &mut State, id: &Id) {
         let Some(CreatedJob { job, stored }) = self.create_job(state, id) else { return };
         let Some(requester) = state.calls.pending.take_requester(id) else { return };
@@ -49,7 +49,7 @@ impl Session {
         });
     }
 
-    /// The client gave up: the call goes on as a job. `false`: there is no room for one.
+    /// The client gave up: the call goes on as a job. `false`: there is no room for another job.
     pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
         let Some(CreatedJob { job, stored }) = self.create_job(state, id) else { return false };
         if let Some(requester) = state.calls.pending.take_requester(id) {
@@ -61,11 +61,12 @@ impl Session {
             "job started: the client gave up after {}",
             seconds(job.elapsed())
         );
-        // Nobody is told of it.
+        // Nobody waits for the store: no handle is sent.
         self.once_stored(state, stored, |_| {});
         true
     }
 
+    /// Makes a job of a call; `None` where there is no room for another one.
     fn create_job(&self, state: &mut State, id: &Id) -> Option<CreatedJob> {
         let call = state.calls.pending.call(id)?;
         let begun = match self.registry.create(self.new_job(state, call)) {
@@ -86,7 +87,7 @@ impl Session {
         begun.job.set_upstream_id(id.clone());
         call.job = Some(begun.job.clone());
         if !call.client.is_modern() {
-            // Only a modern server may want the call again, with answers to its question.
+            // Only a call to a modern server may be sent again, with the answers to its question.
             call.params = Bytes::new();
         }
         let at = call.received + call.policy.max_runtime;
@@ -98,7 +99,7 @@ impl Session {
         Some(begun)
     }
 
-    /// What is fixed when a call becomes a job.
+    /// What the registry has to know of a call that becomes a job.
     pub(super) fn new_job(&self, state: &State, call: &Call) -> NewJob {
         let params = text_of(&call.params);
         let join = call.policy.duplicates == Duplicates::Join;
@@ -116,7 +117,7 @@ impl Session {
         }
     }
 
-    /// A job is older than `max_runtime`: it is cancelled and fails (§3).
+    /// A job runs for longer than `max_runtime`: its call is cancelled, and it fails (§3).
     fn overrun(&self, state: &mut State, job: &Arc<LiveJob>) {
         let limit = job.record.terms.max_runtime;
         let cause = match job.place() {
@@ -127,7 +128,7 @@ impl Session {
         self.cancel_job_call(state, job, &format!("longer than max_runtime ({})", seconds(limit)));
     }
 
-    /// Takes a job's call back from the server, by the means of its era.
+    /// Cancels the call of a job at the server.
     fn cancel_job_call(&self, state: &mut State, job: &LiveJob, reason: &str) {
         let Some(id) = job.upstream_id() else { return };
         let is_its_call = |pending: &PendingRequest| match &pending.kind {
@@ -145,7 +146,7 @@ impl Session {
 impl Owner for Session {
     fn cancel(&self, job: &LiveJob) {
         let mut state = self.state();
-        // A parked call has been answered by the server: there is nothing to take back.
+        // The server has answered a parked call, so there is nothing to cancel.
         if self.unpark(&mut state, job).is_none() {
             self.cancel_job_call(&mut state, job, "cancelled with job_cancel");
         }

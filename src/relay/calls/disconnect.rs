@@ -18,8 +18,8 @@ use super::pending::{PendingRequest, RequestKind};
 use super::under_way::{Disconnected, RequestState, Undelivered};
 
 impl Session {
-    /// Nobody reads the answer to this request any more. `closing_cancels`: in the modern era that is
-    /// the way to cancel; in the legacy era it says nothing of the work, which goes on.
+    /// The client closed the stream of this request. `closing_cancels`: in the modern era that
+    /// cancels the request; in the legacy era it does not, and the call goes on.
     pub(crate) fn client_disconnected(&self, key: &Id, closing_cancels: bool) {
         let mut state = self.state();
         match state.calls.state_of(key) {
@@ -43,7 +43,7 @@ impl Session {
         self.notify_request_over();
     }
 
-    /// A long answer leaves bit by bit, and its client may go away meanwhile.
+    /// Remembers a long answer until it is delivered, since its client may close the stream before.
     pub(super) fn track_delivery(
         &self,
         state: &mut State,
@@ -57,7 +57,7 @@ impl Session {
         }
     }
 
-    /// The client has taken all of the answer.
+    /// The whole answer to this request has been delivered.
     pub(crate) fn answer_delivered(&self, key: &Id) {
         let mut state = self.state();
         if !state.calls.undelivered.is_empty() {
@@ -73,13 +73,14 @@ impl Session {
         }
     }
 
+    /// The client closed the stream of a request that the server has.
     fn request_disconnected(&self, state: &mut State, upstream_id: &Id, closing_cancels: bool) {
         debug!(id = upstream_id.to_json(), "the client left before the answer");
         let cancels = closing_cancels && self.disconnect_cancels(state, upstream_id);
         if cancels {
             return self.cancel_pending(state, upstream_id, "the client closed its stream");
         }
-        // Whatever can be no job runs on; its answer waits for a client that comes back.
+        // A request that is no call goes on; its answer is for a client that resumes the stream.
         let Some(PendingRequest {
             kind: RequestKind::Call(call), requester: Some(requester), ..
         }) = state.calls.pending.get(upstream_id)
@@ -111,8 +112,8 @@ impl Session {
         self.resume_wait(state, requester, &job, until);
     }
 
-    /// Whether a modern client that left has cancelled. Two that leave at the same age of a call
-    /// have a time-out: from then on the budget is below it.
+    /// Whether a modern client that closed its stream has cancelled. Where it does so twice at the
+    /// same age of a call, that is its time-out, and from then on the budget is below it.
     fn disconnect_cancels(&self, state: &State, upstream_id: &Id) -> bool {
         let Some(call) = state.calls.pending.call(upstream_id) else { return true };
         self.time_outs.disconnected(&self.caller, &call.client, call.received.elapsed());

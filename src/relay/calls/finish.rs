@@ -14,7 +14,7 @@ use super::call::{Call, outcome_of};
 use super::pending::RequestKind;
 
 impl Session {
-    /// The server's answer: to the client that waits, or into the job.
+    /// The server's answer goes to the client that waits, or into the job.
     pub(in crate::relay) fn call_answered(
         &self,
         state: &mut State,
@@ -48,7 +48,7 @@ impl Session {
         }
     }
 
-    /// No answer will come. `reached`: the server may have begun with it (§7).
+    /// No answer will come. `reached`: the server may have begun with the call (§7).
     pub(in crate::relay) fn call_lost(
         &self,
         state: &mut State,
@@ -75,8 +75,7 @@ impl Session {
         self.release_call(state, &call);
     }
 
-    /// Takes a request back from the server, which may answer it all the same: its id stays taken
-    /// for a while.
+    /// Cancels a request at the server.
     pub(super) fn cancel_pending(&self, state: &mut State, id: &Id, reason: &str) {
         let Some(pending) = state.calls.pending.withdraw(id) else { return };
         let mut headers = pending.requester.and_then(|requester| requester.headers);
@@ -91,7 +90,7 @@ impl Session {
         self.send_cancelled(id, reason, headers);
     }
 
-    /// A call that was taken back: it leaves the line or frees its place.
+    /// Takes a cancelled call out of the line, or frees its place and its deadline.
     pub(super) fn release_cancelled(&self, state: &mut State, call: &Call) {
         if call.is_queued() {
             if let Some(slot) = call.deadline {
@@ -104,7 +103,7 @@ impl Session {
         }
     }
 
-    /// What every call that has left the server leaves behind.
+    /// Frees the place and the deadline of a call that is over.
     fn release_call(&self, state: &mut State, call: &Call) {
         self.notify_request_over();
         if let Some(slot) = call.deadline {

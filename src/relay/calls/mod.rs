@@ -9,9 +9,9 @@
 //!  cancelled upstream        detached = a job ──► its end        job_tools, waiting, input
 //! ```
 //!
-//! [`Calls`] (`under_way`) holds what is under way, `pending` the requests. `concurrency` and `queue`
-//! give out the places of tools with `max_concurrent`; `call_headers` makes and checks the headers
-//! that repeat arguments.
+//! [`Calls`] (`under_way`) holds what is under way, `pending` the requests. `concurrency` and
+//! `queue` give out the places of tools with `max_concurrent`; `call_headers` makes and checks the
+//! headers that repeat arguments.
 
 mod attach;
 mod budget;

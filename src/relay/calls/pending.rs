@@ -111,15 +111,16 @@ pub(crate) struct PendingRequests {
 }
 
 impl PendingRequests {
-    /// The id under which a request of the client goes to the server: the client's own unless that is
-    /// in use.
+    /// The id under which a request of the client goes to the server: the client's own unless that
+    /// is in use.
     pub(crate) fn upstream_id_for(&mut self, downstream_id: &Id) -> Id {
         let taken =
             self.by_id.contains_key(downstream_id) || self.withdrawn.contains(downstream_id);
         if taken { self.new_id() } else { downstream_id.clone() }
     }
 
-    /// The token under which the server is asked for progress: the client's own unless that is in use.
+    /// The token under which the server is asked for progress: the client's own unless that is in
+    /// use.
     fn upstream_token_for(&mut self, token: &Id) -> Id {
         let taken = self.tokens.contains_key(token) || self.withdrawn.contains(token);
         if taken { self.new_id() } else { token.clone() }
@@ -203,8 +204,8 @@ impl PendingRequests {
         Some(pending)
     }
 
-    /// Takes out a request that is cancelled. The server may still answer it, so its id and token are
-    /// not used again soon.
+    /// Takes out a request that is cancelled. The server may still answer it, so its id and token
+    /// are not used again soon.
     pub(crate) fn withdraw(&mut self, upstream_id: &Id) -> Option<PendingRequest> {
         let pending = self.remove(upstream_id)?;
         self.withdrawn.insert(upstream_id.clone());

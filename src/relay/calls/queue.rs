@@ -31,8 +31,8 @@ impl Session {
         }
     }
 
-    /// Frees a place and sends the first call in line; one that can't be sent gets an error, and the
-    /// next one goes.
+    /// Frees a place and sends the first call in line; one that can't be sent gets an error, and
+    /// the next one goes.
     pub(super) fn release_place(&self, state: &mut State, tool: &Arc<str>) {
         let own = Arc::downgrade(&self.ready_calls);
         while let Some(QueuedCall { ready_calls, call, .. }) = self.concurrency.release(tool) {

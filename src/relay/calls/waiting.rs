@@ -1,5 +1,6 @@
-//! Whoever waits for a job: a poll, a call that joined an equal one, a client that came back. All
-//! wait in the same way, and differ in what they are shown.
+//! Requests that wait for a job: a `job_get`, a `job_cancel`, a call that joined an equal one, a
+//! client that resumed its stream. All wait in the same way, and differ in the answer that they
+//! get.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +22,10 @@ use crate::relay::session::{Locked, Session};
 
 use super::under_way::WaitTask;
 
-/// Progress of a waiting poll comes so often (§5.1).
+/// How often a request that waits for a job sends progress (§5.1).
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Somebody who waits for a job.
+/// A request that waits for a job.
 pub(crate) struct Wait {
     pub requester: Requester,
     pub job: Job,
@@ -36,12 +37,12 @@ pub(crate) struct Wait {
     pub kind: AnswerKind,
 }
 
-/// What is shown to whoever waits.
+/// Which answer a request that waits for a job gets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AnswerKind {
-    /// the job as it stands (§5.1)
+    /// the status or result of the job (§5.1)
     Job(Form),
-    /// what became of a `job_cancel` (§5.2)
+    /// the answer to `job_cancel` (§5.2)
     Cancellation,
 }
 
@@ -67,7 +68,7 @@ impl AnswerKind {
 }
 
 impl Session {
-    /// §7: a call that equals one of a job waits for that job, through its own budget.
+    /// §7: a call that joins the job of an equal call waits for it within its own budget.
     pub(super) fn join(
         self: &Arc<Self>,
         state: Locked,
@@ -83,7 +84,7 @@ impl Session {
         self.wait(state, Wait { requester, job, until, token, view, kind });
     }
 
-    /// A client that left a call came back for its answer.
+    /// A client resumed the stream of a call that went on as a job.
     pub(super) fn resume_wait(
         self: &Arc<Self>,
         state: Locked,
@@ -107,7 +108,7 @@ impl Session {
         let session = self.clone();
         let task = tokio::spawn(async move {
             wait.until_end(&live).await;
-            // Whoever takes the entry out answers: this, or the cancel that aborts it.
+            // A cancel takes the entry out too; only one of the two may answer.
             let is_wanted = session.state().calls.waits.remove(&wait.requester.key).is_some();
             if is_wanted {
                 session.answer_wait(&wait);
@@ -118,6 +119,7 @@ impl Session {
         state.calls.waits.insert(key, waiting);
     }
 
+    /// Sends the answer: the job has ended, asks for input, or the wait is over.
     fn answer_wait(&self, wait: &Wait) {
         let Wait { requester, view, .. } = wait;
         let job = wait.job.now();
@@ -129,7 +131,7 @@ impl Session {
             JobAnswer::Result(result) => {
                 self.answer(requester, &result_line(&requester.id, &result));
             }
-            // The one error that is replayed (§5.1).
+            // Only `-32042` is replayed as an error (§5.1).
             JobAnswer::Error(error) => {
                 let line = raw_error_line(&requester.id, &error);
                 let answer = Answer::error(&line, URL_ELICITATION_REQUIRED);
@@ -143,6 +145,7 @@ impl Session {
 }
 
 impl Wait {
+    /// Waits for the job, at most until `self.until`; sends progress meanwhile.
     async fn until_end(&self, live: &Arc<LiveJob>) {
         let mut ticks = interval_at(Instant::now() + PROGRESS_INTERVAL, PROGRESS_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -155,12 +158,13 @@ impl Wait {
         }
     }
 
+    /// Whether there is nothing to wait for.
     fn is_over(&self, live: &LiveJob) -> bool {
         let news = live.is_done() || (self.kind.ends_on_question() && live.is_done_or_asks());
         news || self.until <= Instant::now()
     }
 
-    /// Tells the caller that the job still runs.
+    /// Sends progress to the caller: the job still runs.
     fn send_progress(&self, live: &Arc<LiveJob>) {
         let Some(token) = &self.token else { return };
         let said = wording::waiting(&Job::live(live));

@@ -1,4 +1,4 @@
-//! The end: there will be no server, the client has gone, or the proxy ends.
+//! The end of a session: there will be no server, the client has gone, or the proxy ends.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
 
-/// Why everything of a session ends.
+/// Why a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// the client has gone: there is nobody to be told
@@ -26,6 +26,7 @@ impl Session {
         self.fail_locked(&mut self.state(), cause);
     }
 
+    /// [`Session::fail`], where the state is locked already.
     pub(super) fn fail_locked(&self, state: &mut State, cause: &str) {
         state.failure = Some(cause.into());
         for id in state.calls.pending.ids() {
@@ -49,24 +50,24 @@ impl Session {
         self.until(|state| !state.has_requester() && !state.calls.any_running()).await;
     }
 
-    /// Waits until a request has been answered.
+    /// Waits until a request is over, with an answer or without.
     pub(crate) async fn request_over(&self) {
         self.request_over.notified().await;
     }
 
-    /// Waits until the client waits for nothing any more.
+    /// Waits until no client waits for an answer.
     pub(crate) async fn all_answered(&self) {
         self.until(|state| !state.has_requester()).await;
     }
 
-    /// Waits until a request is over after which this holds.
+    /// Waits until this holds; it is looked at whenever a request is over.
     async fn until(&self, holds: impl Fn(&State) -> bool) {
         while !holds(&self.state()) {
             self.request_over.notified().await;
         }
     }
 
-    /// The client has gone: whatever waits for it is ended, running jobs are recorded.
+    /// The client has gone: its requests end, and running jobs are recorded as lost.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         for (_, wait) in state.calls.waits.drain() {
@@ -75,11 +76,13 @@ impl Session {
         self.end_requests(&mut state, End::ClientGone);
     }
 
-    /// The proxy ends: whoever still waits is told so, running jobs are recorded (§9).
+    /// The proxy ends: requesters that still wait are told so, and running jobs are recorded as
+    /// lost (§9).
     pub(crate) fn interrupt(&self) {
         self.end_requests(&mut self.state(), End::Interrupted);
     }
 
+    /// Ends all requests that the server has.
     fn end_requests(&self, state: &mut State, end: End) {
         state.calls.parked.drain().for_each(|(_, call)| self.interrupted(&call));
         for id in state.calls.pending.ids() {
@@ -107,15 +110,15 @@ impl Session {
         }
     }
 
-    /// Records the job of a call, if it is one.
+    /// Records the job of a call, if it has become one, as interrupted.
     fn interrupted(&self, call: &Call) {
         if let Some(job) = &call.job {
             self.registry.finish(job, Outcome::Lost(wording::INTERRUPTED.into()));
         }
     }
 
-    /// A subscription ends from our side. A client with a stream for it is told (protocol §2), since
-    /// that would else be cut.
+    /// The proxy ends a subscription. A client that has a stream for it is told (protocol §2),
+    /// since the stream would else break off.
     fn end_listen(&self, requester: Option<Requester>) {
         let requester = requester.filter(|requester| requester.reply.has_own_stream());
         if let Some(requester) = requester {

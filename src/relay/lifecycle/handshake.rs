@@ -1,5 +1,5 @@
-//! `initialize` and `server/discover` results: what the proxy notes, and the one paragraph that
-//! it adds (contract §1.1.3).
+//! `initialize` and `server/discover`: what the proxy notes of client and server, and the one
+//! paragraph that it adds to the result (contract §1.1.3).
 
 use tokio::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::rpc::string::quoted;
 
 use super::step::RestartStep;
 
-/// The result of `initialize` or `server/discover`, as far as it matters here.
+/// The result of `initialize` or `server/discover`.
 struct OpeningResult<'a> {
     members: Members<'a>,
     result: &'a str,
@@ -35,7 +35,7 @@ impl<'a> OpeningResult<'a> {
         self.members.text("protocolVersion").map(|version| version.into_owned())
     }
 
-    /// A server without tools is left as it is (§1.1.2).
+    /// Whether the server has tools; the result of one without tools is left as it is (§1.1.2).
     fn has_tools(&self) -> bool {
         self.members.object("capabilities").is_some_and(|c| c.get("tools").is_some())
     }
@@ -55,7 +55,7 @@ impl<'a> OpeningResult<'a> {
 }
 
 impl Session {
-    /// A modern request says anew who sends it.
+    /// Notes the client and the revision that a modern request names.
     pub(in crate::relay) fn note_modern_client(&self, state: &mut State, params: &Params) {
         let Some(protocol) = params.protocol_version() else { return };
         if !state.client.info.matches(params.client_info(), &protocol) {
@@ -63,7 +63,7 @@ impl Session {
         }
     }
 
-    /// The client begins with `initialize`.
+    /// `initialize` of the client, which goes to the server.
     pub(in crate::relay) fn initialize_asked(
         &self,
         state: &mut State,
@@ -77,7 +77,8 @@ impl Session {
         RequestKind::Initialize
     }
 
-    /// The server's answer to the opening: it is noted, and our paragraph is added (§1.1.3).
+    /// The server's answer to `initialize` or `server/discover`: the revision is noted, and our
+    /// paragraph added (§1.1.3).
     pub(in crate::relay) fn opening_answered(
         &self,
         state: &mut State,

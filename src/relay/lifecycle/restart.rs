@@ -1,5 +1,5 @@
-//! What a server that was started anew is told, so that it stands where the old one stood
-//! (contract §9): the client's own `initialize`, its log level, its subscriptions.
+//! What a server that was restarted is told, so that it knows what the last one knew (contract §9):
+//! the client's own `initialize`, log level and subscriptions.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -18,12 +18,14 @@ use crate::upstream::Outgoing;
 use super::step::RestartStep;
 
 impl Session {
-    /// A server was started for a message that waits: begins its handshake.
+    /// Begins the handshake with a server that was restarted, while messages wait in the
+    /// supervisor.
     pub(in crate::relay) fn restart(&self, state: &mut State) {
         match state.client.settings.initialize.clone() {
             // The modern era has no handshake.
             None => self.restore_settings(state),
-            // The client brings it itself, as after a `server/discover` that ended the first one.
+            // The client's own `initialize` waits already, as after a `server/discover` that ended
+            // the first server.
             Some(_)
                 if state
                     .calls
@@ -46,6 +48,7 @@ impl Session {
         }
     }
 
+    /// Sends a request of the handshake; returns its id.
     fn send_step(
         &self,
         state: &mut State,
@@ -63,7 +66,7 @@ impl Session {
         id
     }
 
-    /// The answer to a step of the handshake.
+    /// The answer to a request of the handshake.
     pub(in crate::relay) fn restart_step_answered(
         &self,
         state: &mut State,
@@ -86,6 +89,8 @@ impl Session {
         }
     }
 
+    /// The server has answered `initialize`: sends what the client has set, and lets the messages
+    /// go that wait.
     fn restore_settings(&self, state: &mut State) {
         if let Some(line) = &state.client.settings.initialized {
             self.upstream.send_first(Outgoing::parse(line.clone(), state.client.headers.clone()));
@@ -103,7 +108,7 @@ impl Session {
         self.upstream.ready();
     }
 
-    /// Modern subscriptions are open requests; those of the last server are sent again.
+    /// Sends the `subscriptions/listen` again that the last server had.
     fn listen_again(&self, state: &mut State) {
         for id in state.calls.pending.ids() {
             if let Some(PendingRequest {
@@ -119,7 +124,7 @@ impl Session {
         }
     }
 
-    /// Asks again for the lists that the client knows: if one differs, the client is told.
+    /// Asks for the lists that the client knows, to tell it if one differs.
     fn compare_lists(&self, state: &mut State) {
         state.lists.changed.clear();
         for key in state.lists.cache.keys() {
@@ -129,21 +134,22 @@ impl Session {
         }
     }
 
+    /// Tells the client that a list has changed, once in this life of the server.
     fn notify_list_changed_once(&self, state: &mut State, kind: ListKind) {
-        // Several pages may differ; the client is told once.
+        // Several pages may differ.
         if !state.lists.changed.contains(&kind) {
             state.lists.changed.push(kind);
             self.notify_list_changed(kind);
         }
     }
 
-    /// Tells the client to ask for a list again.
+    /// Tells the client that a list has changed.
     pub(in crate::relay) fn notify_list_changed(&self, kind: ListKind) {
         self.client.announce(&notification_line(kind.changed(), None));
     }
 }
 
-/// A request under the id that the server knows it by.
+/// The line of a request with its upstream id.
 fn with_upstream_id(line: &Bytes, id: &Id) -> Bytes {
     let text = String::from_utf8_lossy(line);
     match Envelope::parse(&text).ok().and_then(|envelope| envelope.id) {

@@ -26,7 +26,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The server refused the client's handshake: there is none to repeat.
+    /// The server refused the client's `initialize`, so it must not be repeated.
     pub(crate) fn initialize_refused(&mut self) {
         self.initialize = None;
     }

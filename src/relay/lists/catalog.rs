@@ -28,12 +28,13 @@ pub(crate) struct Catalog {
     prefix: String,
     /// each tool by name
     tools: HashMap<String, Tool>,
-    /// the real names of our tools; they stay for the session
+    /// the real names of our tools; `Some` for the rest of the session once the server's are known
     names: Option<Arc<JobToolNames>>,
-    /// pages that we read ourselves; `Some` while that goes on
+    /// `Some` while we read the pages ourselves
     reading: Option<Reading>,
+    /// the list was asked for, by the client or by us
     asked: bool,
-    /// how many times we began to read the pages
+    /// how often we began to read the pages
     readings: u64,
 }
 
@@ -56,13 +57,13 @@ impl Tool {
 #[derive(Default)]
 pub(crate) struct Reading {
     pages: usize,
-    /// answers to the client
+    /// first pages for the client
     pub held_pages: Vec<HeldPage>,
-    /// calls of a tool that may be ours or the server's
+    /// calls that need the tools to be known
     pub held_calls: Vec<(Requester, Bytes)>,
 }
 
-/// A first page that the client asked for and that can't go out yet.
+/// A first page that the client asked for, held until the names of all tools are known.
 #[derive(Debug)]
 pub(crate) struct HeldPage {
     pub key: ListKey,
@@ -74,11 +75,12 @@ pub(crate) struct HeldPage {
 pub(crate) enum Next {
     /// read the page at this cursor, raw JSON
     Read(String),
-    /// all is known; what was held can go on
+    /// nothing more is read; this was held and can go on
     Done(Reading),
 }
 
 impl Catalog {
+    /// A catalog without tools. `prefix`: what the names of our tools begin with.
     pub(crate) fn new(prefix: &str) -> Self {
         Catalog {
             prefix: prefix.to_owned(),
@@ -90,27 +92,29 @@ impl Catalog {
         }
     }
 
-    /// The names of our tools; until the server's are known, those that no clash has changed.
+    /// The names of our tools; as long as not all of the server's are known, they may still change.
     pub(crate) fn names(&self) -> Arc<JobToolNames> {
         self.names.clone().unwrap_or_else(|| Arc::new(self.names_without_clash()))
     }
 
+    /// Names of our tools that no known tool of the server has.
     fn names_without_clash(&self) -> JobToolNames {
         JobToolNames::avoiding(&self.prefix, |name| self.tools.contains_key(name))
     }
 
+    /// The server's tools are known: from now on the names of ours stay as they are.
     fn fix_names(&mut self) {
         if self.names.is_none() {
             self.names = Some(Arc::new(self.names_without_clash()));
         }
     }
 
-    /// Which of our tools goes by this name, if any.
+    /// Which of our tools has this name, if any.
     pub(crate) fn job_tool_named(&self, name: &str) -> Option<JobTool> {
         if let Some(names) = &self.names {
             return names.tool_named(name);
         }
-        // Most names are none of ours; the check must cost a call next to nothing.
+        // Almost no call is one of our tools, so this comes before anything that costs more.
         if !name.ends_with("job_get") && !name.ends_with("job_cancel") {
             return None;
         }
@@ -127,11 +131,13 @@ impl Catalog {
         self.tools.get(tool)?.declared.as_ref()
     }
 
+    /// Whether the schema of a tool breaks the rules for headers.
     fn breaks_header_rules(&self, tool: &str) -> bool {
         self.tools.get(tool).is_some_and(|tool| tool.declared.is_none())
     }
 
-    /// `true` once: the tools are not known and nobody has asked for them yet.
+    /// Whether the tools have to be asked for: they are not known, and nobody has asked for them.
+    /// After `true` it counts as asked.
     pub(crate) fn must_ask(&mut self) -> bool {
         self.names.is_none() && !std::mem::replace(&mut self.asked, true)
     }
@@ -141,16 +147,17 @@ impl Catalog {
         self.asked = true;
     }
 
-    /// Keeps a call until it is clear whose tool it means.
+    /// Holds a call until the tools are known.
     pub(crate) fn hold_call(&mut self, requester: Requester, line: Bytes) {
         self.reading_mut().held_calls.push((requester, line));
     }
 
-    /// Starts to read the pages ourselves.
+    /// We begin to read the pages ourselves.
     pub(crate) fn start_reading(&mut self) {
         self.reading_mut();
     }
 
+    /// The reading of the pages, which begins now where there is none.
     fn reading_mut(&mut self) -> &mut Reading {
         if self.reading.is_none() {
             self.readings += 1;
@@ -158,12 +165,12 @@ impl Catalog {
         self.reading.get_or_insert_default()
     }
 
-    /// Which walk through the pages this is.
+    /// The number of this reading, which tells its deadline from that of an earlier one.
     pub(crate) fn reading_number(&self) -> u64 {
         self.readings
     }
 
-    /// Notes the tools of a page, from its raw `result`; returns the raw cursor of the next page.
+    /// Adds the tools of a page, from its raw `result`; returns the raw cursor of the next page.
     pub(crate) fn add_page<'a>(&mut self, result: &'a str) -> Option<&'a str> {
         let members = Members::parse(result)?;
         for tool in members.get("tools").and_then(elements).unwrap_or_default() {
@@ -176,8 +183,12 @@ impl Catalog {
         members.get("nextCursor").filter(|cursor| cursor.starts_with('"'))
     }
 
-    /// The client's first page came in, and `cursor` (raw JSON) names more pages, which must be
-    /// read before it can be answered. `Err`: it can go out now.
+    /// The first page for the client came in. Where `cursor` (raw JSON) names more pages, these
+    /// must be read before it can be sent; returns the cursor from which to read, where nobody
+    /// reads yet.
+    ///
+    /// # Errors
+    /// The page itself, where it can be sent now.
     pub(crate) fn hold_page(
         &mut self,
         cursor: Option<&str>,
@@ -190,25 +201,25 @@ impl Catalog {
             self.fix_names();
             return Err(held);
         };
-        // One walk through the pages serves all who wait for it.
+        // The pages are read once for all who wait for them.
         let already_reading = self.reading.is_some();
         self.reading_mut().held_pages.push(*held);
         Ok((!already_reading).then(|| cursor.to_owned()))
     }
 
-    /// Whether we read the pages ourselves now.
+    /// Whether we are reading the pages ourselves.
     pub(crate) fn is_reading(&self) -> bool {
         self.reading.is_some()
     }
 
-    /// Whether a client waits for what is held.
+    /// Whether an answer or a call is held.
     pub(crate) fn is_holding(&self) -> bool {
         let holds =
             |reading: &Reading| !reading.held_pages.is_empty() || !reading.held_calls.is_empty();
         self.reading.as_ref().is_some_and(holds)
     }
 
-    /// The client takes back a request whose answer is held.
+    /// The client cancels a request; `true`: it, or its answer, was held here.
     pub(crate) fn cancel(&mut self, id: &Id) -> bool {
         let Some(reading) = &mut self.reading else { return false };
         let before = reading.held_pages.len() + reading.held_calls.len();
@@ -217,7 +228,8 @@ impl Catalog {
         reading.held_pages.len() + reading.held_calls.len() < before
     }
 
-    /// A page that we asked for came in; `result` is `None` where the server refused it.
+    /// A page that we asked for came in; `result` is `None` where the server refused it or it takes
+    /// too long.
     pub(crate) fn page_read(&mut self, result: Option<&str>) -> Next {
         let cursor = result.and_then(|result| self.add_page(result)).map(str::to_owned);
         let pages = self.reading.as_mut().map_or(PAGES, |reading| {
@@ -233,7 +245,7 @@ impl Catalog {
         }
     }
 
-    /// The server is gone: what was held.
+    /// The server is gone: returns what was held.
     pub(crate) fn server_gone(&mut self) -> Reading {
         self.asked = self.names.is_some();
         self.reading.take().unwrap_or_default()
@@ -258,7 +270,7 @@ impl Catalog {
         for (index, tool) in tools.iter().enumerate() {
             let members = Members::parse(tool).unwrap_or_default();
             let name = members.text("name").unwrap_or_default();
-            // It came after ours got that name, and no list may have one name twice.
+            // The server got this tool after ours got the name, and no list may have a name twice.
             let clashes = self.job_tool_named(&name).is_some();
             if clashes || (strict && self.breaks_header_rules(&name)) {
                 let why = if clashes {

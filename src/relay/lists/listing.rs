@@ -1,4 +1,4 @@
-//! Lists on their way to the client: edited, kept, and given again.
+//! Lists on their way to the client: edited, kept, and sent again.
 
 use std::time::Duration;
 
@@ -19,11 +19,12 @@ use crate::rpc::splice::Edits;
 use super::catalog::HeldPage;
 use super::key::{ListKey, ListKind};
 
-/// A list that the server leaves unanswered for so long is given again from memory (§1.1.5).
+/// How long the server may leave a list unanswered before the last answer is sent again (§1.1.5).
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// A list request goes to the server; if it stays unanswered, the last answer is given again.
+    /// A list request of the client: if the server does not answer it, the last answer is sent
+    /// again.
     pub(in crate::relay) fn list_asked(
         &self,
         state: &mut State,
@@ -71,8 +72,8 @@ impl Session {
         }
     }
 
-    /// The answer to a list that was repeated from memory meanwhile: if it is another one, the
-    /// client must ask again.
+    /// The answer to a list request that got the last answer meanwhile: if it differs, the client
+    /// is told to ask again.
     fn late_list(&self, state: &mut State, key: ListKey, message: &Message, result: &str) {
         if key.kind == ListKind::Tools {
             state.lists.catalog.add_page(result);
@@ -112,8 +113,8 @@ impl Session {
         self.forward_answer(requester.as_ref(), &edited);
     }
 
-    /// The server has not answered a list for 2 s. If it may be blocked, the last answer goes out
-    /// again (§1.1.5); else it is given more time.
+    /// The server has not answered a list for 2 s. If it may be blocked by a call, the last answer
+    /// is sent again (§1.1.5); else the server gets more time.
     pub(in crate::relay) fn repeat_list(&self, state: &mut State, id: &Id) {
         let Some(pending) = state.calls.pending.get(id) else { return };
         let RequestKind::List { key, .. } = &pending.kind else { return };

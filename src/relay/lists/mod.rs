@@ -1,6 +1,6 @@
-//! Lists on their way to the client: the tools, to which ours are added (`catalog`), and the others;
-//! edited, kept and given again (`listing`, `kept`). `pages` reads the pages of tools that nobody
-//! has asked for.
+//! Lists on their way to the client: they are edited (`catalog` for the tools, to which ours are
+//! added), kept, and sent again while the server is busy (`listing`, `cache`). `pages` reads the
+//! pages of tools that no client has asked for.
 
 mod cache;
 mod catalog;
@@ -19,7 +19,7 @@ pub(crate) struct ListState {
     pub catalog: Catalog,
     /// the last answers
     pub cache: ListCache,
-    /// lists of which the client was told that they changed, in this life of the server
+    /// lists that the client was told have changed, in this life of the server
     pub changed: Vec<ListKind>,
 }
 

@@ -1,4 +1,5 @@
-//! The pages of tools that we read ourselves, so that the names of ours are sure (contract §1.1.2).
+//! The pages of tools that we read ourselves, to know which names are free for our tools (contract
+//! §1.1.2).
 
 use std::time::Duration;
 
@@ -17,24 +18,24 @@ use crate::upstream::Outgoing;
 
 use super::catalog::{HeldPage, Next};
 
-/// How long the pages may take, since answers may wait for them.
+/// How long we may read the pages, since answers may wait for them.
 const READING_LIMIT: Duration = Duration::from_secs(5);
 
 impl Session {
-    /// Asks for the tools ourselves, so that the names of ours are sure (§1.1.2).
+    /// Reads all pages of the tools (§1.1.2).
     pub(in crate::relay) fn read_tools(&self, state: &mut State) {
         state.lists.catalog.start_reading();
         self.limit_reading(state);
         self.read_page(state, None);
     }
 
-    /// What is held while we read the pages must not wait for ever.
+    /// Adds a deadline for reading the pages: what is held meanwhile must not wait for ever.
     pub(super) fn limit_reading(&self, state: &mut State) {
         let number = state.lists.catalog.reading_number();
         self.add_deadline(state, Instant::now() + READING_LIMIT, Due::Reading(number));
     }
 
-    /// The pages take too long: what is known has to do.
+    /// The pages take too long: the names are made from those that were read.
     pub(in crate::relay) fn reading_due(&self, state: &mut State, number: u64) {
         if state.lists.catalog.is_reading() && state.lists.catalog.reading_number() == number {
             self.tools_page(state, None);
@@ -77,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Calls that waited for the names of our tools go where they belong, once the lock is dropped.
+    /// Calls that waited for the tools are handled as if they came now, once the lock is dropped.
     pub(in crate::relay) fn release_held_calls(
         &self,
         state: &mut State,

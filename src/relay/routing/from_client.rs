@@ -1,4 +1,4 @@
-//! Messages of the client: what each is, and which way it goes.
+//! Messages of the client: each goes to the server, or is answered here.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Session {
                 self.client_message(&message, &params, to.clone(), &None);
             }
             ParsedLine::Array { line, text } => self.client_batch(line, text, to, &None),
-            // It may be half a call with its arguments, so its text is not for everybody (§10).
+            // It may hold the arguments of a call, so its text is logged at `debug` alone (§10).
             ParsedLine::Object { text, .. } | ParsedLine::NoJson { text, .. } => {
                 warn!(bytes = text.len(), "skipped a line of the client that is no JSON-RPC");
                 debug!("the skipped line: {}", excerpt(text));
@@ -68,7 +68,8 @@ impl Session {
                     let requester = Requester::new(key, raw, reply, headers.clone());
                     self.client_request(message, params, requester);
                 }
-                // An id that can't be an id: the server's to judge, and never deferred.
+                // The id is no valid one, such as `null`: the server answers, and nothing is
+                // deferred.
                 None => {
                     let (line, headers) = (message.line.clone(), headers.clone());
                     self.upstream.send_if_up(Outgoing::parse(line, headers));
@@ -79,7 +80,7 @@ impl Session {
         }
     }
 
-    /// A request of the client, by whatever way it came.
+    /// A request of the client.
     pub(crate) fn client_request(
         self: &Arc<Self>,
         message: &Message,
@@ -89,7 +90,7 @@ impl Session {
         self.request(self.state(), message, params, requester);
     }
 
-    /// A request that was held; whoever has left meanwhile wants it no more.
+    /// A request that was held until the tools were known; dropped where its client has gone.
     pub(in crate::relay) fn held_request(
         self: &Arc<Self>,
         message: &Message,
@@ -141,7 +142,8 @@ impl Session {
         self.send_request(&mut state, message, (method, params), upstream_id, requester, kind);
     }
 
-    /// Sends a request that is no call; id and token are renamed where they collide.
+    /// Sends a request that is no call; its id and progress token are replaced where they are in
+    /// use.
     fn send_request(
         &self,
         state: &mut State,
@@ -167,6 +169,7 @@ impl Session {
         }
     }
 
+    /// A notification of the client.
     fn client_notification(
         self: &Arc<Self>,
         message: &Message,
@@ -186,6 +189,7 @@ impl Session {
         self.upstream.send_if_up(out);
     }
 
+    /// An answer of the client to a request of the server.
     fn client_response(&self, message: &Message, raw: &str, headers: &Headers) {
         let destination = Id::parse(raw).map(|id| self.state().client.server_requests.take(&id));
         match destination {
@@ -201,7 +205,7 @@ impl Session {
         }
     }
 
-    /// An answer to a request of the server.
+    /// Sends an answer to a request of the server.
     pub(super) fn send_response(&self, line: Bytes, headers: &Headers) {
         self.upstream.send_if_up(Outgoing::response(line, headers.clone()));
     }

@@ -1,4 +1,5 @@
-//! Messages of the server: answers find whoever asked, progress its call, the rest passes.
+//! Messages of the server: answers go to the requester, progress to its call, the rest passes as it
+//! is.
 
 use tracing::{debug, warn};
 
@@ -18,6 +19,7 @@ use crate::rpc::splice::Edits;
 use crate::upstream::MessageOrigin;
 
 impl Session {
+    /// A line of the server.
     pub(in crate::relay) fn server_line(&self, line: &ParsedLine, from: &MessageOrigin) {
         match *line {
             ParsedLine::Object { line, text, envelope } if envelope.is_message() => {
@@ -46,8 +48,8 @@ impl Session {
         }
     }
 
-    /// A request of the server is forwarded wherever there is a way to the client, else answered
-    /// for it (§1.1).
+    /// A request of the server is forwarded where there is a way to the client, else answered with
+    /// an error (§1.1).
     fn server_request(&self, message: &Message, raw: &str, from: &MessageOrigin) {
         let mut state = self.state();
         let State { client, calls, .. } = &mut *state;
@@ -67,6 +69,7 @@ impl Session {
         }
     }
 
+    /// An answer of the server.
     fn server_response(&self, message: &Message, id: &Id) {
         let mut state = self.state();
         let Some(PendingRequest { requester, kind, .. }) = state.calls.pending.remove(id) else {
@@ -112,8 +115,8 @@ impl Session {
         }
     }
 
-    /// A log line of a server that does not say for which request: in the modern era it goes to
-    /// one that asked for log lines, the newest of them.
+    /// A `notifications/message` that belongs to no request. In the modern era, where the client
+    /// has no channel for it, it goes to the newest request that wants log messages.
     fn log_message(&self, message: &Message) {
         let state = self.state();
         if self.client.notify(message.line) {
@@ -124,8 +127,8 @@ impl Session {
         }
     }
 
-    /// Progress goes to a client that waits under its own token, and into the job of a call that
-    /// nobody waits for; any other is dropped (§1.1.1, §4.3).
+    /// Progress goes to the client that waits, with the client's own token, or into the job; any
+    /// other is dropped (§1.1.1, §4.3).
     fn progress(&self, message: &Message, params: &Params) {
         let Some(raw) = params.get(PROGRESS_TOKEN) else { return };
         let mut state = self.state();
@@ -147,7 +150,7 @@ impl Session {
         }
     }
 
-    /// The server takes back a request of its own, or ends a subscription.
+    /// The server cancels a request of its own, or ends a subscription.
     fn server_cancels(&self, message: &Message, params: &Params, from: &MessageOrigin) {
         let raw = params.get("requestId");
         let Some((raw, id)) = raw.and_then(|raw| Some((raw, Id::parse(raw)?))) else {
@@ -175,8 +178,8 @@ impl Session {
         requester.reply.finish();
     }
 
-    /// A notification that may belong to a subscription: it carries the client's own id of it, and
-    /// is acknowledged to the client once, however often the server was started anew.
+    /// A notification that may belong to a subscription: then the client gets it with its own
+    /// subscription id. The client gets one acknowledgement, however often the server is restarted.
     fn subscription_notification(
         &self,
         message: &Message,
@@ -212,6 +215,7 @@ impl Session {
         requester.reply.push(&message.edited(edits));
     }
 
+    /// The answer to `subscriptions/listen`: the end of the subscription.
     fn listen_ended(&self, requester: Option<Requester>, message: &Message) {
         let Some(requester) = requester else { return };
         let mut edits = Edits::new();

@@ -1,4 +1,4 @@
-//! Which way a message goes: those of the client, those of the server, and arrays of either.
+//! Routing of messages: those of the client, those of the server, and arrays of either.
 
 mod batch;
 mod from_client;
