@@ -1,5 +1,5 @@
-//! Every change of a job goes through here: the jobs that run in this process, and the store that
-//! keeps them all.
+//! The registry, through which every change of a job goes: to the live jobs, and to the store that
+//! keeps all records.
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -20,24 +20,24 @@ use super::live::{Job, LiveJob, LiveJobs, Owner, Place};
 use super::record::{Outcome, Record, Status, Terms};
 use super::store::{Full, Store, StoreError, StoreFuture, poll_now, ready};
 
-/// The jobs and what is known of past ones.
+/// The jobs, and the durations of past ones.
 pub(crate) struct Registry {
     live: Arc<LiveJobs>,
     store: Arc<dyn Store>,
-    /// what calls of this process may join
+    /// jobs that equal calls may join
     joinable: Mutex<Joinable>,
     pub past_runs: PastRuns,
-    /// what waits for the store
+    /// tasks that wait for the store
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// What is fixed when a call becomes a job.
+/// What has to be known of a call that becomes a job.
 pub(crate) struct NewJob {
     pub caller: Caller,
     pub tool: Arc<str>,
     /// the arguments, shortened to 120 bytes
     pub arguments: Box<str>,
-    /// what an equal call is known by; `None` where it may not be joined
+    /// by what an equal call is found; `None` where the job may not be joined
     pub fingerprint: Option<Fingerprint>,
     /// when the request arrived
     pub started: Instant,
@@ -48,13 +48,15 @@ pub(crate) struct NewJob {
     pub owner: Weak<dyn Owner>,
 }
 
-/// A job that has just begun. Whoever asked for it may be told once it is stored.
+/// A job that has just begun. The requester gets its handle once it is stored.
 pub(crate) struct CreatedJob {
     pub job: Arc<LiveJob>,
+    /// the answer of the store
     pub stored: StoreFuture<()>,
 }
 
 impl Registry {
+    /// A registry without live jobs.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Registry {
             live: Arc::default(),
@@ -69,7 +71,7 @@ impl Registry {
         self.joinable.lock().expect("no panic while the joinable jobs are held")
     }
 
-    /// Makes a job of a running call.
+    /// Makes a job of a call.
     ///
     /// # Errors
     /// There is no room for it.
@@ -83,8 +85,8 @@ impl Registry {
         Ok(CreatedJob { job, stored })
     }
 
-    /// Ends a job; the first end counts, a later one is dropped (`false`). Whoever waits for the
-    /// job is told once its end is stored.
+    /// Ends a job; `false`: it had ended before, and this outcome is dropped. All who wait for the
+    /// job are told once its end is stored.
     pub(crate) fn finish(self: &Arc<Self>, job: &Arc<LiveJob>, outcome: Outcome) -> bool {
         let Some(record) = job.end(outcome) else { return false };
         let record = Arc::new(record);
@@ -99,6 +101,7 @@ impl Registry {
         true
     }
 
+    /// The store has answered that it keeps the end of a job, or that it can't.
     fn end_stored(&self, job: &LiveJob, record: Arc<Record>, stored: Result<(), StoreError>) {
         let took = record.end.as_ref().map_or(0.0, |end| end.took.as_secs_f64());
         info!(
@@ -111,12 +114,12 @@ impl Registry {
         job.mark_stored(record);
         match stored {
             Ok(()) => self.live.remove(&id),
-            // The result is still here, for as long as the process is.
+            // Then the live job is kept, with its result, as long as the process runs.
             Err(error) => warn!("a result is kept in memory alone: {error}"),
         }
     }
 
-    /// The result was read to its end by a caller who was still there (§5.1).
+    /// A caller got the result to its end (§5.1): `fetched_ttl` begins, and no call joins it.
     pub(crate) fn mark_fetched(&self, job: &Job) {
         self.joinable().remove(&job.record);
         let noted = self.store.mark_fetched(job.id());
@@ -127,7 +130,7 @@ impl Registry {
         });
     }
 
-    /// Goes on with what the store says: at once where that is there, else in a task.
+    /// Calls `then` with the answer of the store: at once where that is there, else in a task.
     pub(crate) fn when<T: Send + 'static>(
         &self,
         answer: StoreFuture<T>,
@@ -143,8 +146,8 @@ impl Registry {
         }
     }
 
-    /// A caller's job by its full id, or one of their own by a prefix of at least 8 characters that
-    /// only one of these has, in any case (§4.4).
+    /// A job by its full id, or one of the caller's own by an unambiguous prefix of at least 8
+    /// characters (§4.4).
     pub(crate) fn get(&self, caller: &Caller, id: &str) -> StoreFuture<Option<Job>> {
         let Some((low, high)) = id_range(id) else { return ready(None) };
         let is_whole = low == high;
@@ -183,7 +186,7 @@ impl Registry {
     pub(crate) fn join(&self, fingerprint: &Fingerprint) -> Option<StoreFuture<Option<Job>>> {
         let id = self.joinable().find(fingerprint)?;
         if let Some(job) = self.live.get(&id) {
-            // A question is for the caller that the server asked.
+            // Only the caller of the job may answer the server's question.
             return job.question().is_none().then(|| ready(Some(Job::live(&job))));
         }
         Some(mapped(self.store.get(id), |record| {
@@ -196,12 +199,13 @@ impl Registry {
         self.past_runs.remaining(job.tool(), job.elapsed(), job.record.terms.expected)
     }
 
-    /// Drops results and tombstones when their time has come; runs for ever.
+    /// Drops results and tombstones when they expire; runs for ever.
     pub(crate) async fn sweep(&self) {
         self.store.sweep().await;
     }
 }
 
+/// The record of a job that begins.
 fn record_of(start: &NewJob) -> Record {
     Record {
         id: Uuid::new_v4(),
@@ -226,7 +230,8 @@ where
     Box::pin(async move { answer.await.map(f) })
 }
 
-/// The ids that a text of at least 8 characters may stand for.
+/// The first and the last id that begin with this text; `None` where it is no prefix of at least 8
+/// characters.
 fn id_range(text: &str) -> Option<(Uuid, Uuid)> {
     const SHAPE: &str = "00000000-0000-0000-0000-000000000000";
     if text.len() < 8 || text.len() > SHAPE.len() || !text.is_ascii() {

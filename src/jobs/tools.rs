@@ -17,51 +17,45 @@ use super::record::Outcome;
 use super::registry::Registry;
 use super::wording;
 
-/// Jobs named in a list (§5.1).
+/// The most jobs that a list names (§5.1).
 pub(crate) const LISTED: usize = 20;
 
-/// The definitions as raw JSON, `job_get` first.
+/// The definitions of our tools as raw JSON, `job_get` first.
 pub(crate) fn definitions(names: &JobToolNames) -> String {
-    let get = Tool::new(
-        names.get.clone(),
-        wording::GET_DESCRIPTION,
-        schema(
-            json!({
-                "job_id": { "type": "string", "description": wording::GET_JOB_ID },
-                "wait_seconds": { "type": "number", "description": wording::GET_WAIT_SECONDS },
-                "page": { "type": "integer", "description": wording::GET_PAGE },
-                "envelope": { "type": "boolean", "description": wording::GET_ENVELOPE },
-                "seq": { "type": "integer", "description": wording::GET_SEQ },
-            }),
-            &[],
-        ),
-    );
-    let get = get.with_annotations(
-        ToolAnnotations::with_title(wording::GET_TITLE)
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false),
-    );
-    let cancel = Tool::new(
-        names.cancel.clone(),
-        wording::CANCEL_DESCRIPTION,
-        schema(
-            json!({ "job_id": { "type": "string", "description": wording::CANCEL_JOB_ID } }),
-            &["job_id"],
-        ),
-    );
-    let cancel = cancel.with_annotations(
-        ToolAnnotations::with_title(wording::CANCEL_TITLE)
-            .read_only(false)
-            .destructive(true)
-            .idempotent(true)
-            .open_world(false),
-    );
     let json = |tool: &Tool| serde_json::to_string(tool).expect("a plain struct");
-    format!("{},{}", json(&get), json(&cancel))
+    format!("{},{}", json(&get_definition(&names.get)), json(&cancel_definition(&names.cancel)))
 }
 
+fn get_definition(name: &str) -> Tool {
+    let properties = json!({
+        "job_id": { "type": "string", "description": wording::GET_JOB_ID },
+        "wait_seconds": { "type": "number", "description": wording::GET_WAIT_SECONDS },
+        "page": { "type": "integer", "description": wording::GET_PAGE },
+        "envelope": { "type": "boolean", "description": wording::GET_ENVELOPE },
+        "seq": { "type": "integer", "description": wording::GET_SEQ },
+    });
+    let annotations = ToolAnnotations::with_title(wording::GET_TITLE)
+        .read_only(true)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false);
+    Tool::new(name.to_owned(), wording::GET_DESCRIPTION, schema(properties, &[]))
+        .with_annotations(annotations)
+}
+
+fn cancel_definition(name: &str) -> Tool {
+    let properties =
+        json!({ "job_id": { "type": "string", "description": wording::CANCEL_JOB_ID } });
+    let annotations = ToolAnnotations::with_title(wording::CANCEL_TITLE)
+        .read_only(false)
+        .destructive(true)
+        .idempotent(true)
+        .open_world(false);
+    Tool::new(name.to_owned(), wording::CANCEL_DESCRIPTION, schema(properties, &["job_id"]))
+        .with_annotations(annotations)
+}
+
+/// The `inputSchema` of one of our tools.
 fn schema(properties: Value, required: &[&str]) -> serde_json::Map<String, Value> {
     let mut schema = serde_json::Map::new();
     schema.insert("type".into(), "object".into());
@@ -77,7 +71,7 @@ fn schema(properties: Value, required: &[&str]) -> serde_json::Map<String, Value
 pub(crate) struct GetArguments<'a> {
     /// `None`: list the jobs
     pub job_id: Option<Cow<'a, str>>,
-    /// clamped only against zero; the upper limit is the client's budget
+    /// at least zero; the upper limit is the client's budget
     pub wait: Option<Duration>,
     pub page: Option<i64>,
     pub envelope: bool,
@@ -85,7 +79,10 @@ pub(crate) struct GetArguments<'a> {
 
 impl<'a> GetArguments<'a> {
     /// Reads the raw `arguments`. Models write numbers and booleans as strings, so these are
-    /// taken too; `null` counts as absent. The error is a sentence for the model.
+    /// taken too; `null` counts as absent.
+    ///
+    /// # Errors
+    /// A sentence for the model.
     pub(crate) fn parse(raw: Option<&'a str>) -> Result<Self, String> {
         let Some(raw) = present(raw) else { return Ok(Self::default()) };
         let members = Members::parse(raw).ok_or_else(|| wording::arguments_no_object(raw))?;
@@ -99,7 +96,10 @@ impl<'a> GetArguments<'a> {
     }
 }
 
-/// The `job_id` of `job_cancel`; a missing one is a sentence for the model.
+/// The `job_id` of `job_cancel`.
+///
+/// # Errors
+/// A sentence for the model: it is missing.
 pub(crate) fn cancel_id(raw: Option<&str>) -> Result<Cow<'_, str>, String> {
     let id = present(raw).and_then(Members::parse).and_then(|m| present(m.get("job_id")));
     id.map(text_or_raw).ok_or_else(wording::no_job_id)
@@ -136,9 +136,10 @@ fn boolean(raw: &str) -> Result<bool, String> {
     }
 }
 
-/// An answer about a job, and whether its result was read to the end with it.
+/// An answer about a job.
 pub(crate) struct Rendered {
     pub answer: JobAnswer,
+    /// the caller has the whole result with it, so that `fetched_ttl` begins
     pub completes_fetch: bool,
 }
 
@@ -148,11 +149,11 @@ pub(crate) struct Form {
     /// which page of a long result; `None`: the first
     pub page: Option<i64>,
     pub envelope: bool,
-    /// a handle says that the call was joined to an equal one (§7)
+    /// a handle says that the call joined an equal one (§7)
     pub joined: bool,
 }
 
-/// §5.1: the answer about a job as it stands: a handle, a question of the server, or the end.
+/// §5.1: the answer about a job: a handle, a question of the server, or the end.
 pub(crate) fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Rendered {
     if form.envelope {
         let answer = JobAnswer::Result(handle::envelope(view, job));

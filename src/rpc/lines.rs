@@ -8,15 +8,15 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What the reader asks for at once; longer lines make it ask for more.
+/// The least that one read asks for; it is more within a longer line.
 const READ: usize = 64 << 10;
 /// How much of each end of an overlong line is kept, so that its id can still be found.
 const KEPT: usize = 4 << 10;
 
-/// The mark that some writers begin UTF-8 with.
+/// The byte order mark that some writers put before UTF-8.
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// How much is read while there is no room for it.
+/// How much is read ahead while `each_line` waits for room.
 const AHEAD: usize = 4 << 20;
 
 /// One line without its line end.
@@ -34,8 +34,8 @@ pub(crate) fn one_line(message: &Bytes) -> Bytes {
     message.iter().map(space).collect()
 }
 
-/// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
-/// replaced (contract §1.1).
+/// Calls `f` with a line and its text, in which invalid UTF-8 is replaced, since it would kill the
+/// other side's reader (contract §1.1).
 pub(crate) fn with_valid_utf8<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
     match from_utf8(line) {
         Ok(text) => f(line, text),
@@ -49,13 +49,15 @@ pub(crate) fn with_valid_utf8<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T
 /// Cuts lines out of a byte stream. No byte is scanned twice, and no more than the limit is kept.
 pub(crate) struct Lines {
     buffer: BytesMut,
+    /// how much of the buffer holds no line end
     scanned: usize,
     limit: usize,
+    /// the line that comes, where it is above the limit
     oversized: Option<Oversized>,
     at_start: bool,
 }
 
-/// A message above the limit, as far as it is kept.
+/// A message above the limit, of which only the two ends are kept.
 pub(super) struct Oversized {
     head: Bytes,
     tail: BytesMut,
@@ -68,18 +70,21 @@ impl Lines {
         Self { buffer: BytesMut::new(), scanned: 0, limit, oversized: None, at_start: true }
     }
 
-    /// Reads what is there, waiting for the first byte. 0 is the end of the stream.
+    /// Reads what is there, at least one byte. 0: the end of the stream.
+    ///
+    /// # Errors
+    /// The stream can't be read.
     pub(crate) async fn fill(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         self.buffer.reserve(READ.max(self.buffer.len().min(self.limit)));
         from.read_buf(&mut self.buffer).await
     }
 
-    /// Bytes that were read and not handed over.
+    /// How many bytes were read and not returned as lines.
     fn buffered(&self) -> usize {
         self.buffer.len()
     }
 
-    /// The next line that is complete. Empty lines are passed over.
+    /// The next complete line. Empty lines are skipped.
     pub(crate) fn next_line(&mut self) -> Option<Line> {
         loop {
             let Some(found) = memchr(b'\n', &self.buffer[self.scanned..]) else {
@@ -92,7 +97,7 @@ impl Lines {
             line.truncate(end);
             self.scanned = 0;
             if line.len() > READ && self.buffer.is_empty() {
-                // A long line grew the buffer; what is left of it must not be held for ever.
+                // The buffer has grown for a long line: gives the memory back.
                 self.buffer = BytesMut::new();
             }
             if let Some(oversized) = self.oversized.take() {
@@ -108,7 +113,7 @@ impl Lines {
         }
     }
 
-    /// The rest at the end of the stream: a last line without a line end.
+    /// At the end of the stream: a last line without a line end.
     pub(crate) fn last_line(&mut self) -> Option<Line> {
         let rest = self.buffer.split();
         self.scanned = 0;
@@ -119,7 +124,7 @@ impl Lines {
         (!line.is_empty()).then_some(Line::Whole(line))
     }
 
-    /// Gives up on a line that outgrew the limit.
+    /// Drops what has come of a line above the limit, but for its two ends.
     fn bound(&mut self) {
         match &mut self.oversized {
             Some(oversized) => {
@@ -136,6 +141,7 @@ impl Lines {
         }
     }
 
+    /// Without white space at its ends, and without a byte order mark at the start of the stream.
     fn trim(&mut self, mut line: Bytes) -> Bytes {
         if std::mem::take(&mut self.at_start) && line.starts_with(BOM) {
             line = line.slice(BOM.len()..);
@@ -146,6 +152,7 @@ impl Lines {
 }
 
 impl Oversized {
+    /// The part of the message that has come.
     pub(super) fn begin(line: Bytes) -> Self {
         let head = Bytes::copy_from_slice(&line[..KEPT.min(line.len())]);
         let mut oversized = Oversized { head, tail: BytesMut::new(), length: 0 };
@@ -153,6 +160,7 @@ impl Oversized {
         oversized
     }
 
+    /// Adds what comes next.
     pub(super) fn add(&mut self, more: &[u8]) {
         self.length += more.len() as u64;
         self.tail.extend_from_slice(&more[more.len().saturating_sub(KEPT)..]);
@@ -161,14 +169,16 @@ impl Oversized {
         }
     }
 
+    /// Adds the rest of the message, and ends it.
     pub(super) fn finish(mut self, rest: &[u8]) -> Line {
         self.add(rest);
         Line::TooLong { head: self.head, tail: self.tail.freeze(), length: self.length }
     }
 }
 
-/// Reads a stream to its end: hands over each line, and waits between reads where `room` gives
-/// something to wait for. Some is read meanwhile, so that an end behind it is seen.
+/// Reads a stream to its end and calls `on_line` with each line. Between reads it waits where
+/// `room` returns a future; meanwhile it reads ahead a little, so that the end of the stream is
+/// seen.
 pub(crate) async fn each_line<F: Future<Output = ()>>(
     mut from: impl AsyncRead + Unpin,
     limit: usize,
@@ -199,11 +209,14 @@ pub(crate) async fn each_line<F: Future<Output = ()>>(
     }
 }
 
-/// Gathers one message that comes in pieces, with a bound on memory.
+/// Puts one message together that comes in pieces, with a bound on memory.
 pub(crate) struct MessageBuffer {
     limit: usize,
+    /// how long the message says that it is; 0 where it does not
     expected: usize,
+    /// the one piece that is the whole message, as long as no other follows
     first: Bytes,
+    /// the pieces so far, where there are several
     more: BytesMut,
     oversized: Option<Oversized>,
 }
@@ -222,8 +235,8 @@ impl MessageBuffer {
         }
     }
 
-    /// Adds a piece. A message of one piece is not copied; a piece that others follow is not held,
-    /// so that the buffer which it is a part of can be used again.
+    /// Adds a piece. A message of one piece is not copied; of several, each is copied at once, so
+    /// that the buffer which it is a slice of can be used again.
     pub(crate) fn add(&mut self, piece: Bytes) {
         let is_first = self.first.is_empty() && self.more.is_empty();
         if let Some(oversized) = &mut self.oversized {
@@ -232,7 +245,7 @@ impl MessageBuffer {
             self.first = piece;
         } else {
             if self.more.is_empty() {
-                // Room alone: it takes no memory before it is written to.
+                // Reserved memory costs nothing before it is written to.
                 self.more.reserve(self.expected.max(self.first.len() + piece.len()));
                 self.more.extend_from_slice(&self.first);
             }
@@ -255,7 +268,7 @@ impl MessageBuffer {
     }
 }
 
-/// A message kept for longer than its turn: a small one is copied, so that it does not hold the
+/// A message that will be kept for a while: a small one is copied, so that it does not hold the
 /// whole read buffer that it is a slice of.
 pub(crate) fn compact(bytes: &Bytes) -> Bytes {
     if bytes.len() < READ / 2 { Bytes::copy_from_slice(bytes) } else { bytes.clone() }

@@ -1,4 +1,4 @@
-//! Jobs in memory: gone with the process.
+//! The store in memory: it ends with the process.
 //!
 //! One mutex guards the indexes; it is held for map operations only, never across an `.await`, and
 //! no operation walks the whole table (create, finish and get stay flat with the number of jobs).
@@ -18,15 +18,15 @@ use crate::jobs::record::{Record, Status};
 
 use super::{Full, Limits, Store, StoreFuture, ready};
 
-/// How long a tombstone tells what became of an expired job (§5.1).
+/// How long the tombstone of an expired job is kept (§5.1).
 const TOMBSTONE: Duration = Duration::from_secs(24 * 3600);
-/// What a job takes up besides its outcome, about, in bytes.
+/// About how many bytes a job takes up besides its outcome.
 const OVERHEAD: u64 = 1024;
 
 /// The store.
 pub(crate) struct MemoryStore {
     index: Mutex<Index>,
-    /// wakes the sweeper when an earlier time is due
+    /// wakes the sweeper when something is due earlier than before
     earlier_due: Notify,
     limits: Limits,
 }
@@ -39,15 +39,17 @@ struct Index {
     by_caller: BTreeMap<(Arc<str>, u64), Uuid>,
     /// what each principal takes up
     usage: HashMap<Arc<str>, Usage>,
-    /// when a result expires, or its tombstone goes
+    /// when a result expires, or its tombstone is removed
     due: BTreeSet<(Instant, Uuid)>,
-    /// results that were fetched, which go when room is needed
+    /// results that were fetched, dropped when room is needed
     fetched: BTreeSet<(Instant, Uuid)>,
-    /// the tombstones in `due`, which go even before those
+    /// the tombstones in `due`, dropped before fetched results
     tombstones: BTreeSet<(Instant, Uuid)>,
-    /// of the job that was created last
+    /// the serial number of the job that was created last
     serial: u64,
+    /// jobs that run
     running: usize,
+    /// bytes that all jobs take up
     stored: u64,
 }
 
@@ -70,6 +72,7 @@ struct Entry {
 }
 
 impl MemoryStore {
+    /// An empty store.
     pub(crate) fn new(limits: Limits) -> Self {
         MemoryStore { index: Mutex::default(), earlier_due: Notify::new(), limits }
     }
@@ -78,6 +81,10 @@ impl MemoryStore {
         self.index.lock().expect("no panic while the jobs are held")
     }
 
+    /// Makes room for another job.
+    ///
+    /// # Errors
+    /// There is none, for everybody or for this principal.
     fn check_room(&self, index: &mut Index, caller: &Caller) -> Result<(), Full> {
         let Limits { max_running, max_stored } = self.limits;
         if index.running >= max_running {
@@ -91,6 +98,9 @@ impl MemoryStore {
     }
 
     /// Where there are several principals, none may take up more than a quarter (§10).
+    ///
+    /// # Errors
+    /// This one would.
     fn check_share(&self, index: &mut Index, principal: &Arc<str>) -> Result<(), Full> {
         let others = index.usage.len() - usize::from(index.usage.contains_key(principal));
         if others == 0 {
@@ -107,6 +117,7 @@ impl MemoryStore {
         }
     }
 
+    /// Sets when a job is due, and wakes the sweeper if need be.
     fn set_due(&self, mut index: MutexGuard<Index>, id: Uuid, at: Instant) {
         let first = index.due.first().map(|(first, _)| *first);
         index.set_due(id, Some(at));
@@ -214,6 +225,7 @@ impl Index {
         self.usage(record).stored -= size;
     }
 
+    /// Removes a job.
     fn forget(&mut self, id: Uuid) {
         let Some(Entry { record, serial, .. }) = self.jobs.remove(&id) else { return };
         self.subtract_stored(&record, OVERHEAD);
@@ -237,8 +249,8 @@ impl Index {
         }
     }
 
-    /// Notes the first fetch; returns how long the result is kept from now on. `None`: it was
-    /// fetched before, or has expired.
+    /// Sets the time of the first fetch; returns how long the result is kept from now on. `None`:
+    /// it was fetched before, or has expired.
     fn set_fetched(&mut self, id: Uuid, at: Instant) -> Option<Duration> {
         let entry = self.jobs.get_mut(&id)?;
         if entry.record.status() == Status::Expired || entry.record.fetched.is_some() {
@@ -262,7 +274,7 @@ impl Index {
         None
     }
 
-    /// A result becomes a tombstone, a tombstone goes.
+    /// Makes a tombstone of a result, and removes a tombstone.
     fn expire(&mut self, id: Uuid, now: Instant) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let (record, due) = (entry.record.clone(), entry.due);
@@ -284,8 +296,8 @@ impl Index {
         }
     }
 
-    /// Over the limit, tombstones and then fetched results go, the oldest first; unfetched ones
-    /// never do (§11).
+    /// Drops tombstones and then fetched results, the oldest first, until no more than `max_stored`
+    /// bytes are taken up; unfetched results are never dropped (§11).
     fn make_room(&mut self, max_stored: u64) {
         while self.stored > max_stored
             && let Some(&(_, id)) = self.tombstones.first().or(self.fetched.first())
@@ -294,7 +306,7 @@ impl Index {
         }
     }
 
-    /// The same for one principal.
+    /// [`Index::make_room`] for the jobs of one principal.
     fn make_room_of(&mut self, principal: &Arc<str>, max_stored: u64) {
         let over = |index: &Self| index.usage.get(principal).is_some_and(|u| u.stored > max_stored);
         if !over(self) {

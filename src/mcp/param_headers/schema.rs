@@ -1,4 +1,4 @@
-//! Which arguments a tool's schema wants as headers, and the rules for that.
+//! Which arguments the schema of a tool declares as headers, and the rules for that.
 
 use http::HeaderName;
 use memchr::memmem;
@@ -8,14 +8,14 @@ use crate::mcp::header::PARAM_PREFIX;
 use crate::rpc::object::{Members, elements};
 use crate::rpc::string::string;
 
-/// The types of which a value has one text only.
+/// The types that a header can hold.
 const TYPES: [&str; 3] = ["string", "integer", "boolean"];
-/// Keywords that hold schemas by names which mean nothing here.
+/// Keywords that hold schemas by names that are no properties of the arguments.
 const NAMED_SCHEMAS: [&str; 5] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
-/// Keywords that hold values, in which nothing is a keyword.
+/// Keywords whose values hold no schemas.
 const VALUES: [&str; 5] = ["const", "default", "dependentRequired", "enum", "examples"];
-/// Schemas within schemas that are looked into; many JSON readers refuse deeper ones too.
+/// How deep schemas may be nested; many JSON readers refuse deeper ones too.
 const DEPTH: usize = 64;
 
 impl DeclaredHeaders {
@@ -72,6 +72,7 @@ impl DeclaredHeaders {
         })
     }
 
+    /// Adds the header of a property. `name`: the raw value of the keyword in its `schema`.
     fn declare(
         &mut self,
         schema: &Members,

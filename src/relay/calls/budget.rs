@@ -18,7 +18,7 @@ impl Session {
         policy: &ToolPolicy,
         params: &Params,
     ) -> Option<Duration> {
-        // A task is one of the server: it answers at once (§8).
+        // A call with `params.task` is never deferred (§1.1.4).
         if params.get("task").is_some() {
             return None;
         }

@@ -101,10 +101,7 @@ fn bounded(raw: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(raw));
     }
     let text = string(raw)?;
-    let mut end = PROGRESS / 2;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(PROGRESS / 2);
     Some(Cow::Owned(quoted(&format!("{}…", &text[..end]))))
 }
 

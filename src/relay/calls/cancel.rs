@@ -41,7 +41,7 @@ impl Session {
             RequestState::Pending(upstream_id) => {
                 self.cancel_request(&mut state, message, params, raw, &upstream_id, headers);
             }
-            // It was held here, and the server does not wait for it.
+            // The request, or its answer, was held here: the server has nothing to cancel.
             _ if state.lists.catalog.cancel(&id) => debug!("the server has answered already"),
             RequestState::Disconnected | RequestState::AnsweredByProxy => {
                 debug!("ignored a late cancel of a call that has its handle");

@@ -160,9 +160,6 @@ fn short_arguments(params: &str) -> Box<str> {
     if raw.len() <= SHORT {
         return raw.into();
     }
-    let mut end = SHORT - '…'.len_utf8();
-    while !raw.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = raw.floor_char_boundary(SHORT - '…'.len_utf8());
     format!("{}…", &raw[..end]).into()
 }

@@ -278,10 +278,12 @@ impl PendingRequests {
 
     /// Whether the server has not answered the client's `initialize` or `server/discover` yet.
     pub(crate) fn any_opening(&self) -> bool {
-        let opens = |pending: &PendingRequest| {
-            matches!(pending.kind, RequestKind::Initialize | RequestKind::Discover)
-        };
-        self.by_id.values().any(opens)
+        self.any(|kind| matches!(kind, RequestKind::Initialize | RequestKind::Discover))
+    }
+
+    /// Whether there is a request of such a kind.
+    pub(crate) fn any(&self, is_such: impl Fn(&RequestKind) -> bool) -> bool {
+        self.by_id.values().any(|pending| is_such(&pending.kind))
     }
 
     /// Whether a client that is still there waits for an answer. Subscriptions don't count, since

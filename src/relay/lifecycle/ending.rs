@@ -13,9 +13,9 @@ use crate::relay::state::State;
 /// Why a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// the client has gone: there is nobody to be told
+    /// the client has gone, so nothing is sent to it
     ClientGone,
-    /// the proxy ends: whoever waits is told so
+    /// the proxy ends, and requesters that wait are told so
     Interrupted,
 }
 

@@ -33,8 +33,7 @@ impl Session {
     pub(in crate::relay) fn server_lost(&self, end: &ServerEnd) {
         let end = &ServerEnd { cause: self.cause_for_client(&end.cause).into(), ..end.clone() };
         let mut state = self.state();
-        let probes = |pending: &PendingRequest| matches!(pending.kind, RequestKind::Discover);
-        let probed = state.calls.pending.iter().any(|(_, pending)| probes(pending));
+        let probed = state.calls.pending.any(|kind| matches!(kind, RequestKind::Discover));
         if end.never_up && !probed && self.ends_with_server {
             return self.fail_locked(&mut state, &end.cause);
         }

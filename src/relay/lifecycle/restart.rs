@@ -26,13 +26,7 @@ impl Session {
             None => self.restore_settings(state),
             // The client's own `initialize` waits already, as after a `server/discover` that ended
             // the first server.
-            Some(_)
-                if state
-                    .calls
-                    .pending
-                    .iter()
-                    .any(|(_, p)| matches!(p.kind, RequestKind::Initialize)) =>
-            {
+            Some(_) if state.calls.pending.any(|kind| matches!(kind, RequestKind::Initialize)) => {
                 self.upstream.ready();
             }
             Some(params) => {
