@@ -8,11 +8,10 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::oversized::Oversized;
+
 /// The least that one read asks for; it is more within a longer line.
 const READ: usize = 64 << 10;
-/// How much of each end of an overlong line is kept, so that its id can still be found.
-const KEPT: usize = 4 << 10;
-
 /// The byte order mark that some writers put before UTF-8.
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
@@ -55,13 +54,6 @@ pub(crate) struct Lines {
     /// the line that comes, where it is above the limit
     oversized: Option<Oversized>,
     at_start: bool,
-}
-
-/// A message above the limit, of which only the two ends are kept.
-pub(super) struct Oversized {
-    head: Bytes,
-    tail: BytesMut,
-    length: u64,
 }
 
 impl Lines {
@@ -151,31 +143,6 @@ impl Lines {
     }
 }
 
-impl Oversized {
-    /// The part of the message that has come.
-    pub(super) fn begin(line: Bytes) -> Self {
-        let head = Bytes::copy_from_slice(&line[..KEPT.min(line.len())]);
-        let mut oversized = Oversized { head, tail: BytesMut::new(), length: 0 };
-        oversized.add(&line);
-        oversized
-    }
-
-    /// Adds what comes next.
-    pub(super) fn add(&mut self, more: &[u8]) {
-        self.length += more.len() as u64;
-        self.tail.extend_from_slice(&more[more.len().saturating_sub(KEPT)..]);
-        if self.tail.len() > KEPT {
-            let _ = self.tail.split_to(self.tail.len() - KEPT);
-        }
-    }
-
-    /// Adds the rest of the message, and ends it.
-    pub(super) fn finish(mut self, rest: &[u8]) -> Line {
-        self.add(rest);
-        Line::TooLong { head: self.head, tail: self.tail.freeze(), length: self.length }
-    }
-}
-
 /// Reads a stream to its end and calls `on_line` with each line. Between reads it waits where
 /// `room` returns a future; meanwhile it reads ahead a little, so that the end of the stream is
 /// seen.
@@ -206,65 +173,6 @@ pub(crate) async fn each_line<F: Future<Output = ()>>(
     }
     while let Some(line) = lines.next_line().or_else(|| lines.last_line()) {
         on_line(line);
-    }
-}
-
-/// Puts one message together that comes in pieces, with a bound on memory.
-pub(crate) struct MessageBuffer {
-    limit: usize,
-    /// how long the message says that it is; 0 where it does not
-    expected: usize,
-    /// the one piece that is the whole message, as long as no other follows
-    first: Bytes,
-    /// the pieces so far, where there are several
-    more: BytesMut,
-    oversized: Option<Oversized>,
-}
-
-impl MessageBuffer {
-    /// `limit`: the longest message in bytes (`max_message`). `expected`: how long the message says
-    /// that it is, 0 where it does not.
-    pub(crate) fn new(limit: usize, expected: u64) -> Self {
-        let expected = usize::try_from(expected).map_or(limit, |expected| expected.min(limit));
-        MessageBuffer {
-            limit,
-            expected,
-            first: Bytes::new(),
-            more: BytesMut::new(),
-            oversized: None,
-        }
-    }
-
-    /// Adds a piece. A message of one piece is not copied; of several, each is copied at once, so
-    /// that the buffer which it is a slice of can be used again.
-    pub(crate) fn add(&mut self, piece: Bytes) {
-        let is_first = self.first.is_empty() && self.more.is_empty();
-        if let Some(oversized) = &mut self.oversized {
-            oversized.add(&piece);
-        } else if is_first && (self.expected..=self.limit).contains(&piece.len()) {
-            self.first = piece;
-        } else {
-            if self.more.is_empty() {
-                // Reserved memory costs nothing before it is written to.
-                self.more.reserve(self.expected.max(self.first.len() + piece.len()));
-                self.more.extend_from_slice(&self.first);
-            }
-            self.more.extend_from_slice(&piece);
-            if self.more.len() > self.limit {
-                self.oversized = Some(Oversized::begin(std::mem::take(&mut self.more).freeze()));
-            }
-        }
-    }
-
-    /// The message; `None` where there is nothing but white space.
-    pub(crate) fn finish(self) -> Option<Line> {
-        if let Some(oversized) = self.oversized {
-            return Some(oversized.finish(&[]));
-        }
-        let whole = if self.more.is_empty() { self.first } else { self.more.freeze() };
-        let whole = whole.strip_prefix(BOM).map_or(whole.clone(), |rest| whole.slice_ref(rest));
-        let line = whole.slice_ref(whole.trim_ascii());
-        (!line.is_empty()).then_some(Line::Whole(line))
     }
 }
 

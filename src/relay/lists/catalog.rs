@@ -1,19 +1,15 @@
-//! `tools/list`: which tools the server has, and how ours are added (contract §1.1.2, §5.3).
+//! The tools of the server, as `tools/list` names them, and the names of ours (contract §1.1.2,
+//! §5.3).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tracing::warn;
 
 use crate::jobs::handle::{JobTool, JobToolNames};
-use crate::jobs::tools::definitions;
-use crate::mcp::meta::OUTPUT_SCHEMA;
 use crate::mcp::param_headers::DeclaredHeaders;
 use crate::rpc::id::Id;
 use crate::rpc::object::{Members, elements};
-use crate::rpc::splice::Edits;
-use crate::rpc::string::quoted;
 
 use crate::relay::requester::Requester;
 
@@ -92,6 +88,11 @@ impl Catalog {
         }
     }
 
+    /// Whether the server has any tool.
+    pub(super) fn has_tools(&self) -> bool {
+        !self.tools.is_empty()
+    }
+
     /// The names of our tools; as long as not all of the server's are known, they may still change.
     pub(crate) fn names(&self) -> Arc<JobToolNames> {
         self.names.clone().unwrap_or_else(|| Arc::new(self.names_without_clash()))
@@ -103,7 +104,7 @@ impl Catalog {
     }
 
     /// The server's tools are known: from now on the names of ours stay as they are.
-    fn fix_names(&mut self) {
+    pub(super) fn fix_names(&mut self) {
         if self.names.is_none() {
             self.names = Some(Arc::new(self.names_without_clash()));
         }
@@ -132,7 +133,7 @@ impl Catalog {
     }
 
     /// Whether the schema of a tool breaks the rules for headers.
-    fn breaks_header_rules(&self, tool: &str) -> bool {
+    pub(super) fn breaks_header_rules(&self, tool: &str) -> bool {
         self.tools.get(tool).is_some_and(|tool| tool.declared.is_none())
     }
 
@@ -250,48 +251,6 @@ impl Catalog {
         self.asked = self.names.is_some();
         self.reading.take().unwrap_or_default()
     }
-
-    /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it.
-    /// `deferrable` says of a tool whether its calls may become jobs; `strict`, that a tool whose
-    /// schema breaks the rules for headers must not be shown (§1.1.6).
-    pub(crate) fn edit_page(
-        &self,
-        text: &str,
-        result: &str,
-        (first, strict): (bool, bool),
-        deferrable: impl Fn(&str) -> bool,
-    ) -> Edits {
-        let mut edits = Edits::new();
-        let Some(list) = Members::parse(result).and_then(|members| members.get("tools")) else {
-            return edits;
-        };
-        let tools = elements(list).unwrap_or_default();
-        let mut leading = true;
-        for (index, tool) in tools.iter().enumerate() {
-            let members = Members::parse(tool).unwrap_or_default();
-            let name = members.text("name").unwrap_or_default();
-            // The server got this tool after ours got the name, and no list may have a name twice.
-            let clashes = self.job_tool_named(&name).is_some();
-            if clashes || (strict && self.breaks_header_rules(&name)) {
-                let why = if clashes {
-                    "has the name of one of ours"
-                } else {
-                    "has an invalid x-mcp-header"
-                };
-                warn!(tool = &*name, "hid a tool of the server that {why}");
-                edits.remove_element(text, &tools, index, leading);
-                continue;
-            }
-            leading = false;
-            if deferrable(&name) {
-                hide_output_schema(&mut edits, text, &members);
-            }
-        }
-        if first && !self.tools.is_empty() && list.starts_with('[') {
-            edits.append_elements(text, list, &definitions(&self.names()), leading);
-        }
-        edits
-    }
 }
 
 fn is_repeatable(tool: &Members) -> bool {
@@ -299,63 +258,9 @@ fn is_repeatable(tool: &Members) -> bool {
     ["readOnlyHint", "idempotentHint"].iter().any(|hint| hints.get(hint) == Some("true"))
 }
 
-/// §4.5: clients would reject a handle that does not match the schema, so it is moved to `_meta`.
-fn hide_output_schema(edits: &mut Edits, text: &str, tool: &Members) {
-    let Some(at) = tool.position("outputSchema") else { return };
-    let schema = tool.at(at).value;
-    match tool.get("_meta") {
-        Some(meta) => {
-            edits.remove_member(text, tool, at, at == 0);
-            edits.set_member(text, meta, OUTPUT_SCHEMA, schema);
-        }
-        None => {
-            edits.replace(text, tool.at(at).key, "\"_meta\"");
-            edits.replace(text, schema, format!("{{{}:{schema}}}", quoted(OUTPUT_SCHEMA)));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn edited(list: &str) -> String {
-        let mut catalog = Catalog::new("");
-        catalog.add_page(list);
-        catalog.edit_page(list, list, (false, false), |name| name != "never").apply(list)
-    }
-
-    #[test]
-    fn the_output_schema_moves_and_nothing_else_changes_s4_5() {
-        let list = r#"{"tools":[{"name":"a", "outputSchema" : {"x":1.0} ,"z":1e2},{"name":"never","outputSchema":{}}]}"#;
-        assert_eq!(
-            edited(list),
-            r#"{"tools":[{"name":"a", "_meta" : {"unhurry/outputSchema":{"x":1.0}} ,"z":1e2},{"name":"never","outputSchema":{}}]}"#
-        );
-        let list = r#"{"tools":[{"name":"a","_meta":{"k":1},"outputSchema":{}}]}"#;
-        assert_eq!(
-            edited(list),
-            r#"{"tools":[{"name":"a","_meta":{"k":1,"unhurry/outputSchema":{}}}]}"#
-        );
-    }
-
-    #[test]
-    fn s5_3_a_name_that_comes_too_late_is_hidden() {
-        let mut catalog = Catalog::new("");
-        catalog.fix_names();
-        for (own, all) in [
-            (r#"{"name":"a"},"#, vec!["a", "job_get", "job_cancel"]),
-            ("", vec!["job_get", "job_cancel"]),
-        ] {
-            let list =
-                format!(r#"{{"tools":[{own}{{"name":"job_get"}},{{"name":"job_cancel"}}]}}"#);
-            catalog.add_page(&list);
-            let edited = catalog.edit_page(&list, &list, (true, false), |_| true).apply(&list);
-            let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
-            let names = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]);
-            assert_eq!(names.collect::<Vec<_>>(), all);
-        }
-    }
 
     #[test]
     fn c81_names_give_way_to_the_servers_and_stay() {

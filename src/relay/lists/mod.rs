@@ -1,12 +1,13 @@
-//! Lists on their way to the client: they are edited (`catalog` for the tools, to which ours are
-//! added), kept, and sent again while the server is busy (`listing`, `cache`). `pages` reads the
-//! pages of tools that no client has asked for.
+//! Lists on their way to the client: they are edited (`tools_page` adds our tools), kept, and sent
+//! again while the server is busy (`listing`, `cache`). `catalog` holds what is known of the server's
+//! tools; `pages` reads those pages of them that no client has asked for.
 
 mod cache;
 mod catalog;
 mod key;
 mod listing;
 mod pages;
+mod tools_page;
 
 use cache::ListCache;
 use catalog::Catalog;
