@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::jobs::handle::Names;
+use crate::jobs::handle::JobToolNames;
 
 /// A kind of config file that may hold such lists: path below the home directory or the working
 /// directory, the table of servers, and the key of the list.
@@ -24,7 +24,7 @@ const FILES: &[(&str, &str, &str)] = &[
 pub(crate) fn warnings(
     environment: &[(OsString, OsString)],
     working_directory: &Path,
-    names: &Names,
+    names: &JobToolNames,
 ) -> Vec<String> {
     let home = environment.iter().find(|(name, _)| name == "HOME");
     let home = home.map(|(_, path)| PathBuf::from(path));
@@ -78,7 +78,7 @@ fn hidden_tools(
     server: &str,
     list: &str,
     settings: &Value,
-    names: &Names,
+    names: &JobToolNames,
 ) -> Option<String> {
     let allowed: Vec<_> =
         settings.get(list)?.as_array()?.iter().filter_map(Value::as_str).collect();

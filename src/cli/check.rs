@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::config::{Budget, Config, Duplicates, OnClientCancel, ToolPolicy};
-use crate::jobs::handle::Names;
+use crate::jobs::handle::JobToolNames;
 use crate::logging::Stderr;
 use crate::upstream::Environment;
 
@@ -40,8 +40,8 @@ pub(crate) async fn check(context: Context) -> u8 {
 }
 
 /// The names that our own tools get beside those of the server.
-fn names(config: &Config, tools: &[String]) -> Names {
-    Names::beside(&config.jobs.tool_prefix, |name| tools.iter().any(|tool| tool == name))
+fn names(config: &Config, tools: &[String]) -> JobToolNames {
+    JobToolNames::avoiding(&config.jobs.tool_prefix, |name| tools.iter().any(|tool| tool == name))
 }
 
 fn print_tools(config: &Config, tools: &[String]) {
@@ -107,7 +107,7 @@ fn shown(duration: Duration) -> String {
 fn warnings(
     config: &Config,
     tools: &[String],
-    names: &Names,
+    names: &JobToolNames,
     environment: &Environment,
 ) -> Vec<String> {
     let offered = tools.iter().chain([&names.get, &names.cancel]);

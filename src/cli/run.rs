@@ -52,7 +52,7 @@ pub(crate) async fn run(context: Context) -> u8 {
 
     let mut tasks = JoinSet::new();
     let timed = session.clone();
-    tasks.spawn(async move { timed.keep_time().await });
+    tasks.spawn(async move { timed.run_deadlines().await });
     tasks.spawn(async move { registry.sweep().await });
     let to_client = client.clone();
     let mut writer = tokio::spawn(async move { to_client.run(stdout()).await });
@@ -71,7 +71,7 @@ pub(crate) async fn run(context: Context) -> u8 {
         Cause::EndOfInput => {
             debug!("the client closed stdin");
             let idle = tokio::select! {
-                idle = timeout(LAST_ANSWERS, session.idle()) => idle.is_ok(),
+                idle = timeout(LAST_ANSWERS, session.all_answered()) => idle.is_ok(),
                 () = &mut signal => false,
             };
             if !idle {
@@ -82,7 +82,7 @@ pub(crate) async fn run(context: Context) -> u8 {
         Cause::AtOnce => 0,
         Cause::NoServer(cause) => {
             stderr.line(format!("unhurry: {cause}\n").into_bytes()).await;
-            let _ = timeout(FIRST_REQUEST, session.answered()).await;
+            let _ = timeout(FIRST_REQUEST, session.request_over()).await;
             UNAVAILABLE
         }
     };

@@ -32,7 +32,7 @@ pub(crate) fn fingerprint<'a>(
     Some(hasher.finalize().into())
 }
 
-/// Deeper than this the raw text is hashed: equal only if written equally.
+/// Values nested deeper than this are hashed as raw text: equal only if they are written equally.
 const DEPTH: usize = 64;
 
 /// Hashes a JSON value so that key order and white space don't matter; numbers count as text.
@@ -59,6 +59,7 @@ fn hash_canonical(hasher: &mut Sha256, raw: &str, depth: usize) {
     }
 }
 
+/// Hashes an object with its keys in order.
 fn hash_object(hasher: &mut Sha256, raw: &str, depth: usize) {
     let Some(members) = Members::parse(raw) else { return hasher.update(raw) };
     let mut members: Vec<_> = members.iter().map(|m| (m.name(), m.value)).collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Runs remembered for each tool.
 const RUNS: usize = 32;
-/// An estimate needs at least so many.
+/// The least number of runs that an estimate needs.
 const ENOUGH: usize = 3;
 /// Tools remembered; names come from the client, so there must be a bound.
 const TOOLS: usize = 1024;
@@ -16,7 +16,7 @@ const TOOLS: usize = 1024;
 pub(crate) struct PastRuns(Mutex<HashMap<Arc<str>, VecDeque<Duration>>>);
 
 impl PastRuns {
-    /// Notes one run that ended with an answer of the server.
+    /// Adds a run that ended with a result of the server.
     pub(crate) fn record(&self, tool: &Arc<str>, took: Duration) {
         let mut tools = self.0.lock().expect("no panic while past runs are held");
         let room = tools.len() < TOOLS;
@@ -32,9 +32,9 @@ impl PastRuns {
         }
     }
 
-    /// The time that a run of this tool still needs: the median of those past runs that took
-    /// longer than it has taken so far. `None` where too little is known, or where it has
-    /// outlasted them all. `expected` stands in for past runs that are not known yet.
+    /// The time that a run of this tool still needs, by the median of those past runs that took
+    /// longer than `elapsed`. `None` where too few are known, or all of them were shorter.
+    /// `expected`: the usual duration, taken as long as too few runs are known.
     pub(crate) fn remaining(
         &self,
         tool: &str,

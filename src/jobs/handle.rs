@@ -1,4 +1,4 @@
-//! The answers about a job: their shape (contract §4.2, §5). Their words are in `wording.rs`.
+//! The shape of the answers about a job (contract §4.2, §5). Their words are in `wording.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::wording;
 
 /// The real names of our two tools in this session (§5.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Names {
+pub(crate) struct JobToolNames {
     pub get: String,
     pub cancel: String,
 }
@@ -30,9 +30,9 @@ pub(crate) enum JobTool {
     Cancel,
 }
 
-impl Names {
-    /// The names that our tools get beside those of the server, which they give way to (§5.3).
-    pub(crate) fn beside(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+impl JobToolNames {
+    /// The names of our tools: where the server has a tool of that name, ours gets another (§5.3).
+    pub(crate) fn avoiding(prefix: &str, is_taken: impl Fn(&str) -> bool) -> Self {
         let free = |name: &str| {
             let mut name = format!("{prefix}{name}");
             while is_taken(&name) {
@@ -40,11 +40,11 @@ impl Names {
             }
             name
         };
-        Names { get: free("job_get"), cancel: free("job_cancel") }
+        JobToolNames { get: free("job_get"), cancel: free("job_cancel") }
     }
 
-    /// Which of our tools goes by this name.
-    pub(crate) fn which(&self, name: &str) -> Option<JobTool> {
+    /// Which of our tools has this name, if any.
+    pub(crate) fn tool_named(&self, name: &str) -> Option<JobTool> {
         match name {
             _ if name == self.get => Some(JobTool::Get),
             _ if name == self.cancel => Some(JobTool::Cancel),
@@ -57,7 +57,7 @@ impl Names {
 /// called.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    pub names: Arc<Names>,
+    pub names: Arc<JobToolNames>,
     /// 2025-06-18 or later: knows `structuredContent`
     pub structured: bool,
     /// 2026-07-28 or later: demands `resultType`
@@ -67,7 +67,7 @@ pub(crate) struct View {
     pub page_bytes: usize,
 }
 
-/// The answer to a call of ours, or to a call that became a job.
+/// The answer to a call of our tools, or to a call that became a job.
 #[derive(Debug, PartialEq)]
 pub(crate) enum JobAnswer {
     /// raw JSON of a result
@@ -76,6 +76,7 @@ pub(crate) enum JobAnswer {
     Error(String),
 }
 
+/// `structuredContent` of the answers about a job (§4.2).
 #[derive(Serialize)]
 struct Report<'a> {
     message: String,
@@ -113,6 +114,7 @@ struct NextArgs {
     seq: u64,
 }
 
+/// `structuredContent` with `envelope: true` (§5.1).
 #[derive(Serialize)]
 struct Envelope<'a> {
     job_id: String,
@@ -169,15 +171,15 @@ pub(crate) fn tool_result(view: &View, body: &str, is_error: bool, job: Option<&
     )
 }
 
-/// A tool result in plain words that is an error: what a caller who waited gets instead of an
-/// answer of the server (§7).
+/// A tool result with `isError: true` and plain text: what a requester gets in place of an answer
+/// of the server (§7).
 pub(crate) fn failure(modern: bool, message: &str) -> String {
     let result_type = if modern { r#""resultType":"complete","# } else { "" };
     let text = quoted(message);
     format!(r#"{{{result_type}"content":[{{"type":"text","text":{text}}}],"isError":true}}"#)
 }
 
-/// An answer of ours, one sentence, that is an error.
+/// A tool result of our own with `isError: true`, whose body is one sentence.
 pub(crate) fn error_result(view: &View, message: &str) -> String {
     let body = serde_json::json!({ "message": message }).to_string();
     tool_result(view, &body, true, None)
@@ -202,33 +204,35 @@ pub(crate) fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) 
     tool_result(view, &json(&report), false, Some(&job_meta(job, status)))
 }
 
-/// §5.1: the answer about a job that has ended: the server's own result, or what stands for it.
+/// §5.1: the answer about a job that has ended: the server's own result, or why there is none.
 pub(crate) fn ended(view: &View, job: &Job, end: &End) -> JobAnswer {
     match &end.outcome {
         Some(Outcome::Result(result)) => {
             let result = String::from_utf8_lossy(result);
             JobAnswer::Result(with_job(&result, &job_meta(job, end.status)))
         }
-        Some(Outcome::Error(error)) => replayed_error(view, job, &String::from_utf8_lossy(error)),
+        Some(Outcome::Error(error)) => with_error(view, job, &String::from_utf8_lossy(error)),
         Some(Outcome::Lost(cause)) => {
-            closed(view, job, Status::Failed, wording::failed(job, cause))
+            without_result(view, job, Status::Failed, wording::failed(job, cause))
         }
         Some(Outcome::Cancelled) => {
             let message = wording::stopped(job, &view.names.cancel);
-            closed(view, job, Status::Cancelled, message)
+            without_result(view, job, Status::Cancelled, message)
         }
-        None => closed(view, job, Status::Expired, wording::expired(job, end.status)),
+        None => without_result(view, job, Status::Expired, wording::expired(job, end.status)),
     }
 }
 
-fn closed(view: &View, job: &Job, status: Status, message: String) -> JobAnswer {
+/// The answer about a job that ended without an answer of the server.
+fn without_result(view: &View, job: &Job, status: Status, message: String) -> JobAnswer {
     let body = json(&Report::new(job, status, message));
     JobAnswer::Result(tool_result(view, &body, true, Some(&job_meta(job, status))))
 }
 
-fn replayed_error(view: &View, job: &Job, error: &str) -> JobAnswer {
+/// The answer about a job whose server answered with a JSON-RPC error.
+fn with_error(view: &View, job: &Job, error: &str) -> JobAnswer {
     let code = Members::parse(error).and_then(|error| error.get("code")?.parse().ok());
-    // Clients act on it, so it alone is replayed (§5.1).
+    // Only this error is replayed, since clients act on it (§5.1).
     if code == Some(URL_ELICITATION_REQUIRED) {
         return JobAnswer::Error(error.to_owned());
     }
@@ -247,7 +251,7 @@ pub(crate) fn question(job: &Job, question: &[u8]) -> JobAnswer {
 
 /// §5.2: the answer to `job_cancel`.
 pub(crate) fn cancelled(view: &View, job: &Job) -> String {
-    // One that has not ended by now is about to: only its store takes its time.
+    // A job that has not ended yet is about to be stored as cancelled.
     let status = if job.is_done() { job.status() } else { Status::Cancelled };
     let message = match status {
         Status::Cancelled => wording::cancelled(job),

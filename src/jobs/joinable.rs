@@ -15,7 +15,7 @@ pub(crate) struct Joinable {
     jobs: HashMap<Fingerprint, Entry>,
     /// how many there are of each tool, so that most calls need no fingerprint
     tools: HashMap<Arc<str>, usize>,
-    /// when ended jobs can be joined no more
+    /// until when ended jobs can be joined
     due: BTreeSet<(Instant, Fingerprint)>,
 }
 
@@ -27,29 +27,29 @@ struct Entry {
 }
 
 impl Joinable {
-    /// Whether there is any job of this tool.
+    /// Whether calls of this tool may join any job.
     pub(crate) fn may_join(&self, tool: &str) -> bool {
         !self.tools.is_empty() && self.tools.contains_key(tool)
     }
 
-    /// The job that an equal call joins.
+    /// The job that a call with this fingerprint joins.
     pub(crate) fn find(&mut self, fingerprint: &Fingerprint) -> Option<Uuid> {
         self.drop_due();
         self.jobs.get(fingerprint).map(|entry| entry.id)
     }
 
-    /// A job has begun. Of two equal calls that both ran, the later one is joined.
+    /// Adds a job that has begun, in place of an earlier one with the same fingerprint.
     pub(crate) fn insert(&mut self, record: &Record) {
         self.drop_due();
         let Some(fingerprint) = record.fingerprint else { return };
-        self.take(&fingerprint);
+        self.remove_entry(&fingerprint);
         let entry = Entry { id: record.id, tool: record.tool.clone(), until: None };
         self.jobs.insert(fingerprint, entry);
         *self.tools.entry(record.tool.clone()).or_default() += 1;
     }
 
-    /// A job has ended; from now on it can be joined for `join_window`.
-    pub(crate) fn ended(&mut self, record: &Record) {
+    /// A job has ended: it can still be joined for `join_window`.
+    pub(crate) fn mark_ended(&mut self, record: &Record) {
         self.drop_due();
         let Some((fingerprint, entry)) = self.entry_of(record) else { return };
         let until = Instant::now() + record.terms.join_window;
@@ -57,10 +57,10 @@ impl Joinable {
         self.due.insert((until, fingerprint));
     }
 
-    /// A job can be joined no more.
+    /// From now on a job can't be joined.
     pub(crate) fn remove(&mut self, record: &Record) {
         if let Some((fingerprint, _)) = self.entry_of(record) {
-            self.take(&fingerprint);
+            self.remove_entry(&fingerprint);
         }
     }
 
@@ -75,11 +75,11 @@ impl Joinable {
         while let Some(&(at, fingerprint)) = self.due.first()
             && at <= now
         {
-            self.take(&fingerprint);
+            self.remove_entry(&fingerprint);
         }
     }
 
-    fn take(&mut self, fingerprint: &Fingerprint) {
+    fn remove_entry(&mut self, fingerprint: &Fingerprint) {
         let Some(entry) = self.jobs.remove(fingerprint) else { return };
         if let Some(until) = entry.until {
             self.due.remove(&(until, *fingerprint));

@@ -1,4 +1,5 @@
-//! Jobs that run in this process: who runs the call of each, and who waits for its end.
+//! Live jobs: jobs that run in this process, with the session that runs the call of each, and what
+//! wakes those who wait for it.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -19,20 +20,20 @@ use super::record::{End, Outcome, Record, Status};
 /// A call's place in the line of its tool, from 1; 0 where the server has it (§4.2).
 pub(crate) type Place = Arc<AtomicUsize>;
 
-/// Who runs the upstream call of a job; a session of the relay.
+/// What runs the call of a job: a session of the relay.
 pub(crate) trait Owner: Send + Sync {
-    /// Tells the server, by the means of its era, that the job is not wanted any more.
+    /// Cancels the call at the server.
     fn cancel(&self, job: &LiveJob);
 }
 
-/// A job whose call this process runs. Its end goes through [`super::registry::Registry`].
+/// A job whose call this process runs. It is ended by [`super::registry::Registry::finish`] alone.
 pub(crate) struct LiveJob {
-    /// what it was when it began
+    /// the record from when the job began
     pub record: Arc<Record>,
     started: Instant,
     place: Option<Place>,
     owner: Weak<dyn Owner>,
-    /// how many answers about it were given
+    /// how many answers about it have got a number (`seq`)
     answers: AtomicU64,
     state: Mutex<LiveState>,
     changed: Notify,
@@ -50,13 +51,14 @@ struct LiveState {
     ending: Ending,
 }
 
-/// How far the end of a job has come. Nobody learns of an end before it is stored (contract §11).
+/// How far the end of a job has come. Nobody is told of an end before it is stored (contract §11).
 #[derive(Default)]
 enum Ending {
     #[default]
     Running,
-    /// it has ended, and the store has not said yet that it keeps that
+    /// it has ended, and the store has not answered yet
     Ended,
+    /// it has ended, and the record of that is stored
     Stored(Arc<Record>),
 }
 
@@ -83,7 +85,7 @@ impl LiveJob {
         self.state.lock().expect("no panic while a job is held")
     }
 
-    /// Who runs it; `None` where that session has ended.
+    /// The session that runs its call; `None` where that has ended.
     pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
         self.owner.upgrade()
     }
@@ -103,7 +105,7 @@ impl LiveJob {
         self.state().progress.clone()
     }
 
-    /// Notes progress of the server; dropped once the job has ended.
+    /// Sets the last progress of the server; dropped once the job has ended.
     pub(crate) fn set_progress(&self, progress: Box<str>) {
         let mut state = self.state();
         if matches!(state.ending, Ending::Running) {
@@ -116,14 +118,13 @@ impl LiveJob {
         self.place.as_ref().map_or(0, |place| place.load(Ordering::Relaxed))
     }
 
-    /// When the next poll of an unfinished job may be answered: two polls are spread to one
-    /// second (§5.1).
+    /// When the next poll of a running job may be answered: a second after the last one (§5.1).
     pub(crate) fn next_poll_at(&self) -> Option<Instant> {
         self.state().last_poll.map(|last| last + Duration::from_secs(1))
     }
 
     /// Notes that a poll was answered.
-    pub(crate) fn polled(&self) {
+    pub(crate) fn mark_polled(&self) {
         self.state().last_poll = Some(Instant::now());
     }
 
@@ -153,25 +154,25 @@ impl LiveJob {
         matches!(self.state().ending, Ending::Stored(_))
     }
 
-    /// Whether there is more to tell than that it still runs.
-    pub(crate) fn has_news(&self) -> bool {
+    /// Whether its end is stored, or its server asks for input.
+    pub(crate) fn is_done_or_asks(&self) -> bool {
         let state = self.state();
         matches!(state.ending, Ending::Stored(_)) || state.question.is_some()
     }
 
-    /// Waits for the end of the job, or, with `questions`, for one of its server.
-    pub(crate) async fn news(&self, questions: bool) {
+    /// Waits for the end of the job, or, with `questions`, until its server asks for input.
+    pub(crate) async fn end_or_question(&self, questions: bool) {
         loop {
             let changed = self.changed.notified();
-            if self.is_done() || (questions && self.has_news()) {
+            if self.is_done() || (questions && self.is_done_or_asks()) {
                 return;
             }
             changed.await;
         }
     }
 
-    /// Ends it, once, and returns the record of the end, which has to be stored. Whoever comes later
-    /// gets `None`, and their outcome is dropped.
+    /// Ends the job and returns the new record, which has to be stored. `None`: it had ended
+    /// before, and this outcome is dropped.
     pub(super) fn end(&self, outcome: Outcome) -> Option<Record> {
         let mut state = self.state();
         if !matches!(state.ending, Ending::Running) {
@@ -189,8 +190,8 @@ impl LiveJob {
         Some(Record { end: Some(end), ..Record::clone(&self.record) })
     }
 
-    /// Its end is stored: whoever waits for it is told.
-    pub(super) fn stored(&self, record: Arc<Record>) {
+    /// The record of its end is stored: wakes all who wait for it.
+    pub(super) fn mark_stored(&self, record: Arc<Record>) {
         self.state().ending = Ending::Stored(record);
         self.changed.notify_waiters();
     }
@@ -201,19 +202,22 @@ impl LiveJob {
 pub(crate) struct LiveJobs(DashMap<Uuid, Arc<LiveJob>>);
 
 impl LiveJobs {
+    /// Adds a job.
     pub(super) fn insert(&self, job: Arc<LiveJob>) {
         self.0.insert(job.record.id, job);
     }
 
+    /// The job of this id.
     pub(super) fn get(&self, id: &Uuid) -> Option<Arc<LiveJob>> {
         self.0.get(id).map(|job| job.clone())
     }
 
+    /// Removes a job.
     pub(super) fn remove(&self, id: &Uuid) {
         self.0.remove(id);
     }
 
-    /// A job that the store has, as it stands.
+    /// The job of a record from the store: the live one where this process runs it.
     pub(super) fn job(&self, record: Arc<Record>) -> Job {
         match self.get(&record.id) {
             Some(live) => Job::live(&live),
@@ -231,7 +235,7 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// A job that this process runs, or ran until now.
+    /// A live job as it is now.
     pub(crate) fn live(job: &Arc<LiveJob>) -> Self {
         match &job.state().ending {
             Ending::Stored(record) => Job::stored(record.clone()),
@@ -241,30 +245,32 @@ impl Job {
         }
     }
 
-    /// A job as the store has it.
+    /// A job that this process does not run.
     pub(crate) fn stored(record: Arc<Record>) -> Self {
         Job { record, live: None }
     }
 
-    /// The same job as it stands by now.
+    /// The same job as it is now.
     pub(crate) fn now(&self) -> Self {
         self.live.as_ref().map_or_else(|| self.clone(), Job::live)
     }
 
-    /// The job, where this process runs it.
+    /// The live job, where this process runs it and it has not ended.
     pub(crate) fn running(&self) -> Option<&Arc<LiveJob>> {
         self.live.as_ref()
     }
 
+    /// Its id.
     pub(crate) fn id(&self) -> Uuid {
         self.record.id
     }
 
+    /// The name of its tool.
     pub(crate) fn tool(&self) -> &Arc<str> {
         &self.record.tool
     }
 
-    /// How it stands.
+    /// Its status.
     pub(crate) fn status(&self) -> Status {
         match &self.live {
             Some(live) if live.question().is_some() => Status::InputRequired,
@@ -272,6 +278,7 @@ impl Job {
         }
     }
 
+    /// Whether it has ended.
     pub(crate) fn is_done(&self) -> bool {
         self.record.end.is_some()
     }
@@ -301,7 +308,7 @@ impl Job {
         }
     }
 
-    /// What the server says of its progress in words, if it does.
+    /// The `message` of the last progress.
     pub(crate) fn progress_text(&self) -> Option<String> {
         let progress = self.progress()?;
         Members::parse(&progress)?.text("message").map(Into::into)

@@ -1,4 +1,4 @@
-//! Calls that outlived their budget.
+//! Jobs: calls whose caller did not wait for the answer.
 //!
 //! [`record`] says what a job is, [`live`] who runs it and who waits for it; [`store`] keeps the
 //! records, and every change goes through [`registry`]. What clients and models see of jobs is in

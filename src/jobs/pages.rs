@@ -14,13 +14,14 @@ use crate::rpc::string::quoted;
 /// for the longest names that MCP allows.
 const TRAILER: usize = 1536;
 
-/// The least that can stand around the text of a block.
+/// A text block without other members: what stands before its text, and behind it.
 const BARE: [&str; 2] = [r#"{"type":"text","text":""#, r#""}"#];
 
-/// The longest that [`unit`] returns: a pair of surrogate escapes.
-const LONGEST_UNIT: usize = 12;
+/// The longest that [`char_len()`] returns: a pair of surrogate escapes.
+const LONGEST_CHAR: usize = 12;
 
-/// A result, cut. Only where the cuts are is kept; a page is written when it is asked for.
+/// A result that is cut into pages. Only the places of the cuts are kept; a page is written when it
+/// is asked for.
 pub(crate) struct Pages<'a> {
     /// members that stand on every page, as `"key":value`
     common: Vec<Member<'a>>,
@@ -30,11 +31,11 @@ pub(crate) struct Pages<'a> {
     pages: Vec<Vec<Piece>>,
 }
 
-/// What a page holds of a block: `[..head]`, `text` and `[tail..]` of its raw JSON, or the text
-/// alone in a bare block.
+/// A block, or a part of it, on a page: `[..head]`, `text` and `[tail..]` of the block's raw JSON;
+/// where `bare`, `text` between [`BARE`].
 struct Piece {
     bare: bool,
-    /// which one of the content
+    /// the index of the block in `Pages::content`
     block: usize,
     head: usize,
     text: Range<usize>,
@@ -57,7 +58,8 @@ impl<'a> Pages<'a> {
         let room = page_bytes.saturating_sub(fixed + TRAILER).max(page_bytes / 4).max(1);
         let structured = members.get("structuredContent");
         let fits = structured.is_none_or(|structured| structured.len() <= room);
-        // What stands nowhere else must not be lost: it is read as text, as MCP asks servers for.
+        // A `structuredContent` that does not fit becomes a text block where there is no text
+        // block, which MCP asks servers to repeat it in.
         if let (false, Some(structured)) = (fits, structured)
             && !content.iter().any(|block| text_of(block).is_some())
         {
@@ -113,24 +115,27 @@ impl Piece {
     }
 }
 
+/// Cuts blocks into pages.
 struct Cutter {
+    /// bytes that a page holds
     room: usize,
+    /// bytes that are left on the last page
     left: usize,
     pages: Vec<Vec<Piece>>,
 }
 
 impl Cutter {
-    /// `number`: which one of the content `block` is.
+    /// Adds a block; `number`: its index in `Pages::content`.
     fn add(&mut self, number: usize, block: &str) {
         if block.len() <= self.left {
             return self.add_whole(number, block);
         }
         match text_of(block) {
             Some(text) => self.add_text(number, block, span(block, text)),
-            // Images, audio and resources are never cut; they may make a page of their own.
+            // Images, audio and resources are never cut, even where one fills more than a page.
             None => {
                 if !self.page_is_empty() {
-                    self.turn();
+                    self.next_page();
                 }
                 self.add_whole(number, block);
             }
@@ -142,17 +147,18 @@ impl Cutter {
         self.push(Piece { bare: false, block: number, head: 0, text: 0..len, tail: len }, len);
     }
 
-    /// `text`: where the raw text between the quotes of the block's `text` member stands.
+    /// Adds a text block, cut where it has to be; `text`: the range of the raw text in it, between
+    /// the quotes.
     fn add_text(&mut self, number: usize, block: &str, text: Range<usize>) {
         let mut around = block.len() - text.len();
-        // Too much to be repeated on each page, which would hold little else.
+        // So much around the text is not repeated on each page, which would hold little else.
         let wide = around > self.room / 2;
         let mut start = text.start;
         loop {
             let rest = &block[start..text.end];
             let space = self.left.saturating_sub(around);
             if rest.len() > space && space < self.room / 8 && !self.page_is_empty() {
-                self.turn();
+                self.next_page();
                 continue;
             }
             let end = start + cut_at(rest, space);
@@ -166,11 +172,11 @@ impl Cutter {
             if wide {
                 around = BARE[0].len() + BARE[1].len();
             }
-            self.turn();
+            self.next_page();
         }
     }
 
-    /// `len`: how long the piece is on its page.
+    /// Adds a piece to the last page; `len`: its length there.
     fn push(&mut self, piece: Piece, len: usize) {
         self.left = self.left.saturating_sub(len + 1);
         self.pages.last_mut().expect("never empty").push(piece);
@@ -180,7 +186,8 @@ impl Cutter {
         self.pages.last().is_none_or(Vec::is_empty) && self.left == self.room
     }
 
-    fn turn(&mut self) {
+    /// Begins a new page.
+    fn next_page(&mut self) {
         self.pages.push(Vec::new());
         self.left = self.room;
     }
@@ -195,29 +202,30 @@ fn text_of(block: &str) -> Option<&str> {
     members.get("text")?.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// The longest cut of raw JSON string text within `space` bytes that splits no character and no
-/// escape; at least one character. `text` must start with a whole one.
+/// Where to cut raw JSON string text so that the part before is as long as possible within `space`
+/// bytes, but at least one character, and no character and no escape is split. `text` must start
+/// with a whole character.
 fn cut_at(text: &str, space: usize) -> usize {
     if text.len() <= space {
         return text.len();
     }
     let end = text.floor_char_boundary(space);
-    // It is enough to go from a little before the end on: the first step may be within a pair of
-    // surrogates, the last ones are not.
-    let mut at = text.floor_char_boundary(end.saturating_sub(LONGEST_UNIT));
-    // After an odd number of backslashes stands what the last of them escapes.
+    // The search begins a little before the end. It may begin within a pair of surrogates; its last
+    // steps are whole characters again.
+    let mut at = text.floor_char_boundary(end.saturating_sub(LONGEST_CHAR));
+    // Behind an odd number of backslashes it would begin within an escape.
     at -= text.as_bytes()[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2;
     loop {
-        let next = at + unit(&text[at..]);
+        let next = at + char_len(&text[at..]);
         if next > end {
-            return at.max(unit(text));
+            return at.max(char_len(text));
         }
         at = next;
     }
 }
 
 /// The length of the first character of raw JSON string text; a pair of surrogate escapes is one.
-fn unit(text: &str) -> usize {
+fn char_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     match bytes {
         [b'\\', b'u', ..] if bytes.len() >= 6 => {
@@ -231,6 +239,7 @@ fn unit(text: &str) -> usize {
     }
 }
 
+/// Whether these are the hex digits of a surrogate; `from`: the first high or low one.
 fn is_surrogate(hex: &str, from: u32) -> bool {
     u32::from_str_radix(hex, 16).is_ok_and(|code| (from..from + 0x400).contains(&code))
 }
@@ -309,7 +318,7 @@ mod tests {
         let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
         assert!(result.len() > 5 << 20);
         let pages = Pages::cut(&result, 64 << 10).unwrap();
-        let least = (64 << 10) - TRAILER - 26 - LONGEST_UNIT;
+        let least = (64 << 10) - TRAILER - 26 - LONGEST_CHAR;
         assert!(pages.count() <= text.len().div_ceil(least), "each page is full");
         let all = (1..=pages.count()).map(|n| pages.page(n, None));
         let raw: String = all
@@ -329,7 +338,7 @@ mod tests {
         let text = r#"a€\\\\\\n\\u\ud83d\ud83d\ude00\ude00😀\\ud83d\ude00\\\ud83d\ude00d\u00e9\\"#;
         let mut whole = vec![0];
         while let Some(&last) = whole.last().filter(|last| **last < text.len()) {
-            whole.push(last + unit(&text[last..]));
+            whole.push(last + char_len(&text[last..]));
         }
         for (nth, start) in whole.iter().enumerate().take(whole.len() - 1) {
             for space in 0..=text.len() - start + 1 {

@@ -1,5 +1,5 @@
-//! What a job is: all that a store keeps of it (contract §11). Times are wall-clock times, since a
-//! record may outlive the process that made it.
+//! The record of a job: all that a store keeps of it (contract §11). Times are wall-clock times,
+//! since a record may outlive the process that made it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(crate) struct Record {
     pub tool: Arc<str>,
     /// the arguments, shortened to 120 bytes
     pub arguments: Box<str>,
-    /// what an equal call is known by; `None` where it may not be joined
+    /// by what an equal call is found; `None` where the job may not be joined
     pub fingerprint: Option<Fingerprint>,
     /// when the request arrived
     pub started: Timestamp,
@@ -74,7 +74,7 @@ pub(crate) struct End {
 }
 
 impl Record {
-    /// How a job stands that no process runs any more.
+    /// The status; of a live job, `Working` until its end is stored.
     pub(crate) fn status(&self) -> Status {
         match &self.end {
             None => Status::Working,
@@ -95,8 +95,7 @@ impl Record {
         self.end.as_ref().and_then(|end| end.outcome.as_ref()).map_or(0, Outcome::size)
     }
 
-    /// What is left of it when its result has expired: the tombstone; `None` where there is nothing
-    /// to drop.
+    /// The tombstone that is left when the result expires; `None` where there is no result to drop.
     pub(crate) fn expired(&self) -> Option<Record> {
         let end = self.end.as_ref().filter(|end| end.outcome.is_some())?;
         let end = End { outcome: None, ..end.clone() };
@@ -111,15 +110,14 @@ pub(crate) enum Outcome {
     Result(#[serde(with = "raw_json")] Bytes),
     /// the server's JSON-RPC error object, raw JSON
     Error(#[serde(with = "raw_json")] Bytes),
-    /// no answer came, and why (contract §7)
+    /// no answer came, for this cause (contract §7)
     Lost(Arc<str>),
-    /// `job_cancel`
+    /// stopped by `job_cancel`
     Cancelled,
 }
 
 impl Outcome {
-    /// The same in memory of its own: a job must hold no read buffer that is larger than what it
-    /// keeps of it.
+    /// The same in memory of its own, so that a job does not hold a whole read buffer.
     pub(crate) fn copied(self) -> Self {
         match self {
             Outcome::Result(raw) => Outcome::Result(Bytes::copy_from_slice(&raw)),

@@ -1,5 +1,5 @@
-//! Every change of a job goes through here: the jobs that run in this process, and the store that
-//! keeps them all.
+//! The registry, through which every change of a job goes: to the live jobs, and to the store that
+//! keeps all records.
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -18,26 +18,26 @@ use super::eta::PastRuns;
 use super::joinable::Joinable;
 use super::live::{Job, LiveJob, LiveJobs, Owner, Place};
 use super::record::{Outcome, Record, Status, Terms};
-use super::store::{Full, Store, StoreError, StoreFuture, ready, taken_now};
+use super::store::{Full, Store, StoreError, StoreFuture, poll_now, ready};
 
-/// The jobs and what is known of past ones.
+/// The jobs, and the durations of past ones.
 pub(crate) struct Registry {
     live: Arc<LiveJobs>,
     store: Arc<dyn Store>,
-    /// what calls of this process may join
+    /// jobs that equal calls may join
     joinable: Mutex<Joinable>,
     pub past_runs: PastRuns,
-    /// what waits for the store
+    /// tasks that wait for the store
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// What is fixed when a call becomes a job.
-pub(crate) struct Start {
+/// What has to be known of a call that becomes a job.
+pub(crate) struct NewJob {
     pub caller: Caller,
     pub tool: Arc<str>,
     /// the arguments, shortened to 120 bytes
     pub arguments: Box<str>,
-    /// what an equal call is known by; `None` where it may not be joined
+    /// by what an equal call is found; `None` where the job may not be joined
     pub fingerprint: Option<Fingerprint>,
     /// when the request arrived
     pub started: Instant,
@@ -48,13 +48,15 @@ pub(crate) struct Start {
     pub owner: Weak<dyn Owner>,
 }
 
-/// A job that has just begun. Whoever asked for it may be told once it is stored.
-pub(crate) struct Begun {
+/// A job that has just begun. The requester gets its handle once it is stored.
+pub(crate) struct CreatedJob {
     pub job: Arc<LiveJob>,
+    /// the answer of the store
     pub stored: StoreFuture<()>,
 }
 
 impl Registry {
+    /// A registry without live jobs.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Registry {
             live: Arc::default(),
@@ -69,37 +71,38 @@ impl Registry {
         self.joinable.lock().expect("no panic while the joinable jobs are held")
     }
 
-    /// Makes a job of a running call.
+    /// Makes a job of a call.
     ///
     /// # Errors
     /// There is no room for it.
-    pub(crate) fn create(&self, start: Start) -> Result<Begun, Full> {
+    pub(crate) fn create(&self, start: NewJob) -> Result<CreatedJob, Full> {
         let record = Arc::new(record_of(&start));
         let stored = self.store.create(record.clone())?;
-        let Start { started, place, owner, .. } = start;
+        let NewJob { started, place, owner, .. } = start;
         let job = Arc::new(LiveJob::new(record, started, place, owner));
         self.live.insert(job.clone());
         self.joinable().insert(&job.record);
-        Ok(Begun { job, stored })
+        Ok(CreatedJob { job, stored })
     }
 
-    /// Ends a job; the first end counts, a later one is dropped (`false`). Whoever waits for the job
-    /// is told once its end is stored.
+    /// Ends a job; `false`: it had ended before, and this outcome is dropped. All who wait for the
+    /// job are told once its end is stored.
     pub(crate) fn finish(self: &Arc<Self>, job: &Arc<LiveJob>, outcome: Outcome) -> bool {
         let Some(record) = job.end(outcome) else { return false };
         let record = Arc::new(record);
         if record.status() == Status::Cancelled {
             self.joinable().remove(&record);
         } else {
-            self.joinable().ended(&record);
+            self.joinable().mark_ended(&record);
         }
         let stored = self.store.finish(record.clone());
         let (this, job) = (self.clone(), job.clone());
-        self.when(stored, move |stored| this.ended(&job, record, stored));
+        self.when(stored, move |stored| this.end_stored(&job, record, stored));
         true
     }
 
-    fn ended(&self, job: &LiveJob, record: Arc<Record>, stored: Result<(), StoreError>) {
+    /// The store has answered that it keeps the end of a job, or that it can't.
+    fn end_stored(&self, job: &LiveJob, record: Arc<Record>, stored: Result<(), StoreError>) {
         let took = record.end.as_ref().map_or(0.0, |end| end.took.as_secs_f64());
         info!(
             job = record.short_id(),
@@ -108,18 +111,18 @@ impl Registry {
             record.status().as_str(),
         );
         let id = record.id;
-        job.stored(record);
+        job.mark_stored(record);
         match stored {
             Ok(()) => self.live.remove(&id),
-            // The result is still here, for as long as the process is.
+            // Then the live job is kept, with its result, as long as the process runs.
             Err(error) => warn!("a result is kept in memory alone: {error}"),
         }
     }
 
-    /// The result was read to its end by a caller who was still there (§5.1).
-    pub(crate) fn fetched(&self, job: &Job) {
+    /// A caller got the result to its end (§5.1): `fetched_ttl` begins, and no call joins it.
+    pub(crate) fn mark_fetched(&self, job: &Job) {
         self.joinable().remove(&job.record);
-        let noted = self.store.fetched(job.id());
+        let noted = self.store.mark_fetched(job.id());
         self.when(noted, |noted| {
             if let Err(error) = noted {
                 warn!("a result that was read is kept for longer: {error}");
@@ -127,13 +130,13 @@ impl Registry {
         });
     }
 
-    /// Goes on with what the store says: at once where that is there, else in a task.
+    /// Calls `then` with the answer of the store: at once where that is there, else in a task.
     pub(crate) fn when<T: Send + 'static>(
         &self,
         answer: StoreFuture<T>,
         then: impl FnOnce(Result<T, StoreError>) + Send + 'static,
     ) {
-        match taken_now(answer) {
+        match poll_now(answer) {
             Ok(said) => then(said),
             Err(answer) => {
                 let mut tasks = self.tasks.lock().expect("no panic while the tasks are held");
@@ -143,8 +146,8 @@ impl Registry {
         }
     }
 
-    /// A caller's job by its full id, or one of their own by a prefix of at least 8 characters that
-    /// only one of these has, in any case (§4.4).
+    /// A job by its full id, or one of the caller's own by an unambiguous prefix of at least 8
+    /// characters (§4.4).
     pub(crate) fn get(&self, caller: &Caller, id: &str) -> StoreFuture<Option<Job>> {
         let Some((low, high)) = id_range(id) else { return ready(None) };
         let is_whole = low == high;
@@ -183,7 +186,7 @@ impl Registry {
     pub(crate) fn join(&self, fingerprint: &Fingerprint) -> Option<StoreFuture<Option<Job>>> {
         let id = self.joinable().find(fingerprint)?;
         if let Some(job) = self.live.get(&id) {
-            // A question is for the caller that the server asked.
+            // Only the caller of the job may answer the server's question.
             return job.question().is_none().then(|| ready(Some(Job::live(&job))));
         }
         Some(mapped(self.store.get(id), |record| {
@@ -196,13 +199,14 @@ impl Registry {
         self.past_runs.remaining(job.tool(), job.elapsed(), job.record.terms.expected)
     }
 
-    /// Drops results and tombstones when their time has come; runs for ever.
+    /// Drops results and tombstones when they expire; runs for ever.
     pub(crate) async fn sweep(&self) {
         self.store.sweep().await;
     }
 }
 
-fn record_of(start: &Start) -> Record {
+/// The record of a job that begins.
+fn record_of(start: &NewJob) -> Record {
     Record {
         id: Uuid::new_v4(),
         caller: start.caller.clone(),
@@ -226,7 +230,8 @@ where
     Box::pin(async move { answer.await.map(f) })
 }
 
-/// The ids that a text of at least 8 characters may stand for.
+/// The first and the last id that begin with this text; `None` where it is no prefix of at least 8
+/// characters.
 fn id_range(text: &str) -> Option<(Uuid, Uuid)> {
     const SHAPE: &str = "00000000-0000-0000-0000-000000000000";
     if text.len() < 8 || text.len() > SHAPE.len() || !text.is_ascii() {
@@ -251,8 +256,8 @@ mod tests {
         fn cancel(&self, _: &LiveJob) {}
     }
 
-    fn start() -> Start {
-        Start {
+    fn start() -> NewJob {
+        NewJob {
             caller: Caller::local(),
             tool: "build".into(),
             arguments: "{}".into(),
@@ -269,14 +274,14 @@ mod tests {
     async fn nobody_is_told_of_an_end_before_it_is_stored_s11() {
         let (store, mut answers) = SlowStore::new();
         let registry = Arc::new(Registry::new(Arc::new(store)));
-        let Begun { job, stored } = registry.create(start()).unwrap();
-        let stored = taken_now(stored).expect_err("it is not stored yet");
+        let CreatedJob { job, stored } = registry.create(start()).unwrap();
+        let stored = poll_now(stored).expect_err("it is not stored yet");
         answers.recv().await.unwrap().send(()).unwrap();
         stored.await.unwrap();
 
         let waiting = tokio::spawn({
             let job = job.clone();
-            async move { job.news(false).await }
+            async move { job.end_or_question(false).await }
         });
         let result = Outcome::Result(Bytes::from("{}"));
         assert!(registry.finish(&job, result.clone()));
@@ -297,10 +302,10 @@ mod tests {
     async fn a_result_that_the_store_refuses_is_not_lost_s11() {
         let (store, answers) = SlowStore::new();
         let registry = Arc::new(Registry::new(Arc::new(store)));
-        let Begun { job, .. } = registry.create(start()).unwrap();
+        let CreatedJob { job, .. } = registry.create(start()).unwrap();
         registry.finish(&job, Outcome::Result(Bytes::from("{}")));
         drop(answers);
-        job.news(false).await;
+        job.end_or_question(false).await;
         let id = job.record.id.to_string();
         let seen = registry.get(&Caller::local(), &id).await.unwrap().unwrap();
         assert_eq!(seen.status(), Status::Completed);

@@ -10,58 +10,52 @@ use crate::mcp::meta::with_job;
 use crate::rpc::object::Members;
 use crate::rpc::string::string;
 
-use super::handle::{self, JobAnswer, Names, View, job_meta, tool_result};
+use super::handle::{self, JobAnswer, JobToolNames, View, job_meta, tool_result};
 use super::live::Job;
 use super::pages::{Pages, text_block};
 use super::record::Outcome;
 use super::registry::Registry;
 use super::wording;
 
-/// Jobs named in a list (§5.1).
+/// The most jobs that a list names (§5.1).
 pub(crate) const LISTED: usize = 20;
 
-/// The definitions as raw JSON, `job_get` first.
-pub(crate) fn definitions(names: &Names) -> String {
-    let get = Tool::new(
-        names.get.clone(),
-        wording::GET_DESCRIPTION,
-        schema(
-            json!({
-                "job_id": { "type": "string", "description": wording::GET_JOB_ID },
-                "wait_seconds": { "type": "number", "description": wording::GET_WAIT_SECONDS },
-                "page": { "type": "integer", "description": wording::GET_PAGE },
-                "envelope": { "type": "boolean", "description": wording::GET_ENVELOPE },
-                "seq": { "type": "integer", "description": wording::GET_SEQ },
-            }),
-            &[],
-        ),
-    );
-    let get = get.with_annotations(
-        ToolAnnotations::with_title(wording::GET_TITLE)
-            .read_only(true)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(false),
-    );
-    let cancel = Tool::new(
-        names.cancel.clone(),
-        wording::CANCEL_DESCRIPTION,
-        schema(
-            json!({ "job_id": { "type": "string", "description": wording::CANCEL_JOB_ID } }),
-            &["job_id"],
-        ),
-    );
-    let cancel = cancel.with_annotations(
-        ToolAnnotations::with_title(wording::CANCEL_TITLE)
-            .read_only(false)
-            .destructive(true)
-            .idempotent(true)
-            .open_world(false),
-    );
+/// The definitions of our tools as raw JSON, `job_get` first.
+pub(crate) fn definitions(names: &JobToolNames) -> String {
     let json = |tool: &Tool| serde_json::to_string(tool).expect("a plain struct");
-    format!("{},{}", json(&get), json(&cancel))
+    format!("{},{}", json(&get_definition(&names.get)), json(&cancel_definition(&names.cancel)))
 }
 
+fn get_definition(name: &str) -> Tool {
+    let properties = json!({
+        "job_id": { "type": "string", "description": wording::GET_JOB_ID },
+        "wait_seconds": { "type": "number", "description": wording::GET_WAIT_SECONDS },
+        "page": { "type": "integer", "description": wording::GET_PAGE },
+        "envelope": { "type": "boolean", "description": wording::GET_ENVELOPE },
+        "seq": { "type": "integer", "description": wording::GET_SEQ },
+    });
+    let annotations = ToolAnnotations::with_title(wording::GET_TITLE)
+        .read_only(true)
+        .destructive(false)
+        .idempotent(true)
+        .open_world(false);
+    Tool::new(name.to_owned(), wording::GET_DESCRIPTION, schema(properties, &[]))
+        .with_annotations(annotations)
+}
+
+fn cancel_definition(name: &str) -> Tool {
+    let properties =
+        json!({ "job_id": { "type": "string", "description": wording::CANCEL_JOB_ID } });
+    let annotations = ToolAnnotations::with_title(wording::CANCEL_TITLE)
+        .read_only(false)
+        .destructive(true)
+        .idempotent(true)
+        .open_world(false);
+    Tool::new(name.to_owned(), wording::CANCEL_DESCRIPTION, schema(properties, &["job_id"]))
+        .with_annotations(annotations)
+}
+
+/// The `inputSchema` of one of our tools.
 fn schema(properties: Value, required: &[&str]) -> serde_json::Map<String, Value> {
     let mut schema = serde_json::Map::new();
     schema.insert("type".into(), "object".into());
@@ -77,7 +71,7 @@ fn schema(properties: Value, required: &[&str]) -> serde_json::Map<String, Value
 pub(crate) struct GetArguments<'a> {
     /// `None`: list the jobs
     pub job_id: Option<Cow<'a, str>>,
-    /// clamped only against zero; the upper limit is the client's budget
+    /// at least zero; the upper limit is the client's budget
     pub wait: Option<Duration>,
     pub page: Option<i64>,
     pub envelope: bool,
@@ -85,7 +79,10 @@ pub(crate) struct GetArguments<'a> {
 
 impl<'a> GetArguments<'a> {
     /// Reads the raw `arguments`. Models write numbers and booleans as strings, so these are
-    /// taken too; `null` counts as absent. The error is a sentence for the model.
+    /// taken too; `null` counts as absent.
+    ///
+    /// # Errors
+    /// A sentence for the model.
     pub(crate) fn parse(raw: Option<&'a str>) -> Result<Self, String> {
         let Some(raw) = present(raw) else { return Ok(Self::default()) };
         let members = Members::parse(raw).ok_or_else(|| wording::arguments_no_object(raw))?;
@@ -99,7 +96,10 @@ impl<'a> GetArguments<'a> {
     }
 }
 
-/// The `job_id` of `job_cancel`; a missing one is a sentence for the model.
+/// The `job_id` of `job_cancel`.
+///
+/// # Errors
+/// A sentence for the model: it is missing.
 pub(crate) fn cancel_id(raw: Option<&str>) -> Result<Cow<'_, str>, String> {
     let id = present(raw).and_then(Members::parse).and_then(|m| present(m.get("job_id")));
     id.map(text_or_raw).ok_or_else(wording::no_job_id)
@@ -136,10 +136,11 @@ fn boolean(raw: &str) -> Result<bool, String> {
     }
 }
 
-/// An answer about a job, and whether its result was read to the end with it.
+/// An answer about a job.
 pub(crate) struct Rendered {
     pub answer: JobAnswer,
-    pub to_the_end: bool,
+    /// the caller has the whole result with it, so that `fetched_ttl` begins
+    pub completes_fetch: bool,
 }
 
 /// How `job_get` shows a job.
@@ -148,22 +149,22 @@ pub(crate) struct Form {
     /// which page of a long result; `None`: the first
     pub page: Option<i64>,
     pub envelope: bool,
-    /// a handle says that the call was joined to an equal one (§7)
+    /// a handle says that the call joined an equal one (§7)
     pub joined: bool,
 }
 
-/// §5.1: the answer about a job as it stands: a handle, a question of the server, or the end.
+/// §5.1: the answer about a job: a handle, a question of the server, or the end.
 pub(crate) fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Rendered {
     if form.envelope {
         let answer = JobAnswer::Result(handle::envelope(view, job));
-        return Rendered { answer, to_the_end: job.is_done() };
+        return Rendered { answer, completes_fetch: job.is_done() };
     }
     if let Some(asked) = job.question() {
-        return Rendered { answer: handle::question(job, &asked), to_the_end: false };
+        return Rendered { answer: handle::question(job, &asked), completes_fetch: false };
     }
     let Some(end) = &job.record.end else {
         let answer = JobAnswer::Result(handle::handle(view, registry, job, form.joined));
-        return Rendered { answer, to_the_end: false };
+        return Rendered { answer, completes_fetch: false };
     };
     let page = form.page.unwrap_or(1);
     if let Some(Outcome::Result(result)) = &end.outcome
@@ -175,7 +176,7 @@ pub(crate) fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Re
     if page != 1 {
         return no_such_page(view, job, page, 1);
     }
-    Rendered { answer: handle::ended(view, job, end), to_the_end: true }
+    Rendered { answer: handle::ended(view, job, end), completes_fetch: true }
 }
 
 fn one_page(view: &View, job: &Job, pages: &Pages, page: i64) -> Rendered {
@@ -208,7 +209,7 @@ fn one_page(view: &View, job: &Job, pages: &Pages, page: i64) -> Rendered {
     }
     let result = pages.page(number, trailer);
     let answer = JobAnswer::Result(with_job(&result, &meta.to_string()));
-    Rendered { answer, to_the_end: last }
+    Rendered { answer, completes_fetch: last }
 }
 
 fn no_such_page(view: &View, job: &Job, page: i64, count: usize) -> Rendered {
@@ -220,7 +221,7 @@ fn no_such_page(view: &View, job: &Job, page: i64, count: usize) -> Rendered {
     });
     let meta = job_meta(job, status);
     let answer = JobAnswer::Result(tool_result(view, &body.to_string(), true, Some(&meta)));
-    Rendered { answer, to_the_end: false }
+    Rendered { answer, completes_fetch: false }
 }
 
 /// §5.1: the caller's jobs, newest first.
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn c90_the_hints_are_set_and_the_names_are_the_real_ones() {
-        let names = Names { get: "x_job_get".into(), cancel: "x_job_cancel".into() };
+        let names = JobToolNames { get: "x_job_get".into(), cancel: "x_job_cancel".into() };
         let tools: Value = serde_json::from_str(&format!("[{}]", definitions(&names))).unwrap();
         assert_eq!(tools[0]["name"], "x_job_get");
         let hints = |tool: &Value| {

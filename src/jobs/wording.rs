@@ -1,6 +1,5 @@
-//! Every sentence that a model reads from us. What stands here is no more than words: who says it,
-//! and when, is elsewhere. (Causes of failures come from whoever saw them, such as
-//! `upstream/http/loss.rs`.)
+//! Every sentence that models read from the proxy, and nothing but the sentences. (Causes of
+//! failures are worded where they are found, such as in `upstream/http/loss.rs`.)
 
 use std::time::Duration;
 
@@ -21,13 +20,17 @@ job_id it lists your calls. Results are kept for hours; reading does not consume
 repeat the original call meanwhile.";
 /// The title of `job_get`.
 pub(crate) const GET_TITLE: &str = "Get the result of a running call";
-/// The descriptions of its arguments.
+/// The description of its argument `job_id`.
 pub(crate) const GET_JOB_ID: &str = "The job_id of the running call.";
+/// The description of its argument `wait_seconds`.
 pub(crate) const GET_WAIT_SECONDS: &str =
     "How long to wait for the end. Leave it out: the default is the longest.";
+/// The description of its argument `page`.
 pub(crate) const GET_PAGE: &str = "Which page of a long result, from 1.";
+/// The description of its argument `envelope`.
 pub(crate) const GET_ENVELOPE: &str =
     "For programs: {job_id, tool, status, done, elapsed_seconds, result | error}.";
+/// The description of its argument `seq`.
 pub(crate) const GET_SEQ: &str = "As given in next_action.";
 
 /// The description of `job_cancel`.
@@ -60,8 +63,8 @@ fn shown(text: &str) -> String {
 
 // Of a job that runs.
 
-/// A job that has not ended (contract §4.2). `joined`: the reader called its tool again. `get`: the
-/// real name of `job_get`.
+/// A job that has not ended (contract §4.2). `joined`: an equal call joined it. `get`: the real
+/// name of `job_get`.
 pub(crate) fn running(job: &Job, joined: bool, get: &str) -> String {
     let (tool, elapsed) = (job.tool(), seconds(job.elapsed()));
     let joined = if joined {
@@ -205,22 +208,27 @@ pub(crate) fn no_store(error: &dyn std::fmt::Display) -> String {
 
 // Arguments that can't be understood.
 
+/// `arguments` is no object.
 pub(crate) fn arguments_no_object(raw: &str) -> String {
     format!("arguments must be an object, not {}", shown(raw))
 }
 
+/// `job_cancel` without `job_id`.
 pub(crate) fn no_job_id() -> String {
     "job_id is missing: name the call to stop".to_owned()
 }
 
+/// `wait_seconds` is no number.
 pub(crate) fn bad_wait_seconds(raw: &str) -> String {
     format!("wait_seconds must be a number of seconds, not {}", shown(raw))
 }
 
+/// `page` is no whole number.
 pub(crate) fn bad_page(raw: &str) -> String {
     format!("page must be a whole number from 1, not {}", shown(raw))
 }
 
+/// `envelope` is no boolean.
 pub(crate) fn bad_envelope(raw: &str) -> String {
     format!("envelope must be true or false, not {}", shown(raw))
 }
@@ -238,7 +246,7 @@ pub(crate) fn not_started(tool: &str, cause: &str) -> String {
     format!("{tool} was not started: {}.", cause.trim_end_matches('.'))
 }
 
-/// Goes with [`not_started`].
+/// Follows [`not_started`].
 pub(crate) const MAY_BE_REPEATED: &str = "It may be called again.";
 
 /// The call ran for too long.
@@ -274,5 +282,5 @@ pub(crate) fn too_long(what: &str, length: u64, max_message: usize) -> String {
     )
 }
 
-/// The server's answer is none.
+/// The server's answer has neither `result` nor `error`.
 pub(crate) const NO_RESULT: &str = "the server's answer has neither result nor error.";

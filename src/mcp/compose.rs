@@ -1,4 +1,4 @@
-//! Messages of our own making, as lines.
+//! Messages of our own, as lines.
 
 use bytes::Bytes;
 
@@ -15,17 +15,17 @@ pub(crate) fn request_line(id: &Id, method: Method, params: Option<&str>) -> Byt
     format!(r#"{{"jsonrpc":"2.0","id":{},"method":"{method}"{params}}}"#, id.to_json()).into()
 }
 
-/// An answer of our own; `result` is raw JSON.
+/// A result of our own; `id` and `result` are raw JSON.
 pub(crate) fn result_line(id: &str, result: &str) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into()
 }
 
-/// An error of our own.
+/// An error of our own; `id` is raw JSON.
 pub(crate) fn error_line(id: &str, code: i32, message: &str) -> Bytes {
     raw_error_line(id, &format!(r#"{{"code":{code},"message":{}}}"#, quoted(message)))
 }
 
-/// An error; `error` is raw JSON.
+/// An error; `id` and `error` are raw JSON.
 pub(crate) fn raw_error_line(id: &str, error: &str) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into()
 }
@@ -37,7 +37,7 @@ pub(crate) fn notification_line(method: Method, params: Option<&str>) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}"{params}}}"#).into()
 }
 
-/// Takes a request back from the server.
+/// A `notifications/cancelled` for a request to the server.
 pub(crate) fn cancelled_line(id: &Id, reason: &str) -> Bytes {
     let (id, reason) = (id.to_json(), quoted(reason));
     let params = format!(r#"{{"requestId":{id},"reason":{reason}}}"#);

@@ -1,34 +1,35 @@
 //! Members of `_meta`: their keys, and the edits of them that contract §1.1 allows.
 
 use crate::rpc::message::Envelope;
-
 use crate::rpc::object::Members;
 use crate::rpc::splice::Edits;
 use crate::rpc::string::quoted;
 
-/// Members of a modern request's `_meta`.
+/// The revision of a modern request.
 pub(crate) const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The client that sends a modern request.
 pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The capabilities of the client that sends a modern request.
 pub(crate) const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The level from which on a modern request wants log messages.
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// What a modern server calls itself, in the result of `server/discover`.
+/// Name and version of a modern server, in the result of `server/discover`.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The `subscriptions/listen` that a notification belongs to: the id of that request.
 pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// What the sender of a request asks progress under.
+/// The token with which progress of a request is sent.
 pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
 
-/// §1.1.4: the budget that the caller asked for is ours; it is taken out of `_meta`.
+/// §1.1.4: the budget that the caller asks for, in seconds; it is not forwarded.
 pub(crate) const ANSWER_WITHIN: &str = "unhurry/answer_within";
 
-/// §1.1.2: the key under which the schema of a deferrable tool is kept.
+/// §1.1.2: the `outputSchema` of a deferrable tool, moved here.
 pub(crate) const OUTPUT_SCHEMA: &str = "unhurry/outputSchema";
 
-/// §4.2: the key under which every answer about a job has its status.
+/// §4.2: the status of a job, in every answer about it.
 pub(crate) const JOB: &str = "unhurry/job";
 
-/// What becomes of a request's `_meta` on its way to the server.
+/// How the `_meta` of a request is edited on its way to the server.
 #[derive(Default)]
 pub(crate) struct MetaEdit<'a> {
     /// §1.1.4: take out `unhurry/answer_within`
@@ -67,7 +68,7 @@ pub(crate) fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, chan
 pub(crate) fn with_job(result: &str, job: &str) -> String {
     let mut edits = Edits::new();
     match Members::parse(result).and_then(|members| members.get("_meta")) {
-        // `_meta` that is no object is invalid, and not ours to mend.
+        // A `_meta` that is no object is invalid; `set_member` leaves it as it is.
         Some(meta) => edits.set_member(result, meta, JOB, job),
         None => {
             edits.set_member(result, result, "_meta", &format!("{{{}:{job}}}", quoted(JOB)));
@@ -76,7 +77,7 @@ pub(crate) fn with_job(result: &str, job: &str) -> String {
     edits.apply(result)
 }
 
-/// The `_meta` that requests of our own to a modern server need.
+/// The `_meta` of our own requests to a modern server. `name` and `version`: those of the client.
 pub(crate) fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
     serde_json::json!({
         PROTOCOL_VERSION: protocol,
@@ -86,8 +87,8 @@ pub(crate) fn modern_meta(protocol: &str, name: &str, version: &str) -> String {
     .to_string()
 }
 
-/// The raw id of the subscription that a notification or a result belongs to. `object`: its `params`
-/// or `result`, raw JSON.
+/// The raw id of the subscription that a notification or a result belongs to. `object`: its
+/// `params` or `result`, raw JSON.
 pub(crate) fn subscription_id(object: &str) -> Option<&str> {
     Members::parse(object)?.object("_meta")?.get(SUBSCRIPTION_ID)
 }

@@ -1,4 +1,4 @@
-//! The methods of MCP that are looked at or sent.
+//! The methods of MCP that the proxy reads or sends.
 
 use crate::rpc::message::Envelope;
 
@@ -79,7 +79,8 @@ impl Method {
     }
 }
 
-/// Whether a notification of the server can belong to no request: it says that something changed.
-pub(crate) fn is_news(method: &str) -> bool {
+/// Whether a notification of the server says that a list or a resource has changed; it then belongs
+/// to no request.
+pub(crate) fn is_change_notification(method: &str) -> bool {
     method.ends_with("/list_changed") || method == Method::ResourceUpdated.as_str()
 }

@@ -1,5 +1,5 @@
-//! The words of MCP: what its revisions brought, its methods, error codes, `_meta` keys and HTTP
-//! headers. Each stands here once.
+//! MCP itself: what its revisions brought, its methods, error codes, `_meta` keys and HTTP headers.
+//! Each is defined here once.
 //!
 //! Nothing here knows of sessions or transports, and nothing decides what happens to a message.
 

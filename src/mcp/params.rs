@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::rpc::id::Id;
-
 use crate::rpc::object::Members;
 use crate::rpc::string::string;
 
@@ -15,7 +14,7 @@ use super::meta;
 pub(crate) struct Params<'a> {
     members: Members<'a>,
     meta: Members<'a>,
-    /// there are some, and they are no object
+    /// they are there, and no object
     malformed: bool,
 }
 
@@ -49,7 +48,7 @@ impl<'a> Params<'a> {
         self.members.text(key)
     }
 
-    /// The raw progress token that the sender asks progress under.
+    /// The raw progress token, where it is a valid one.
     pub(crate) fn progress_token(&self) -> Option<&'a str> {
         self.meta.get(meta::PROGRESS_TOKEN).filter(|raw| Id::parse(raw).is_some())
     }
@@ -74,14 +73,14 @@ impl<'a> Params<'a> {
         self.meta.get(meta::LOG_LEVEL).is_some()
     }
 
-    /// Whether the caller asks for a budget of its own.
-    pub(crate) fn has_wish(&self) -> bool {
+    /// Whether the caller sets the budget of this call, legally or not.
+    pub(crate) fn has_answer_within(&self) -> bool {
         self.meta.get(meta::ANSWER_WITHIN).is_some()
     }
 
-    /// The budget that the caller asks for in seconds (contract §4.1); `None` where it is no
-    /// number that is at least 0.
-    pub(crate) fn wish(&self) -> Option<Duration> {
+    /// The budget that the caller sets for this call (contract §4.1); `None` where it is no number
+    /// of seconds that is at least 0.
+    pub(crate) fn answer_within(&self) -> Option<Duration> {
         let raw = self.meta.get(meta::ANSWER_WITHIN)?;
         let seconds: f64 = string(raw).unwrap_or(Cow::Borrowed(raw)).trim().parse().ok()?;
         Duration::try_from_secs_f64(seconds).ok()

@@ -1,4 +1,4 @@
-//! What a client said of itself, in the handshake or with each modern request.
+//! What a client says of itself, in the handshake or with each modern request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use crate::config::{Budget, ClientPolicy, Policies};
 use crate::mcp::revision;
 use crate::rpc::object::Members;
 
-/// The wait where the client's budget says nothing useful (§5.1).
+/// How long `job_get` may wait where the client's budget is zero or "never" (§5.1).
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
 
-/// A client, as far as answers depend on it.
+/// What answers to a client depend on.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     /// `clientInfo.name`
@@ -38,30 +38,33 @@ impl Client {
     }
 
     /// The same client after the server chose another revision.
-    pub(crate) fn on(&self, protocol: &str) -> Arc<Self> {
+    pub(crate) fn with_protocol(&self, protocol: &str) -> Arc<Self> {
         Arc::new(Client { protocol: protocol.to_owned(), ..self.clone() })
     }
 
     /// Whether a modern request comes from this client.
-    pub(crate) fn is(&self, info: Option<&str>, protocol: &str) -> bool {
+    pub(crate) fn matches(&self, info: Option<&str>, protocol: &str) -> bool {
         let info = info.and_then(Members::parse).unwrap_or_default();
         let same = |key, own: &str| info.text(key).unwrap_or_default() == own;
         self.protocol == protocol && same("name", &self.name) && same("version", &self.version)
     }
 
+    /// Whether its revision has `structuredContent`.
     pub(crate) fn knows_structured_content(&self) -> bool {
         revision::has_structured_content(&self.protocol)
     }
 
+    /// Whether its revision is of the modern era.
     pub(crate) fn is_modern(&self) -> bool {
         revision::is_modern(&self.protocol)
     }
 
+    /// Whether arrays of messages are legal in its revision.
     pub(crate) fn sends_batches(&self) -> bool {
         revision::has_batches(&self.protocol)
     }
 
-    /// How long `job_get` may wait for this client, before anything was learned (§5.1).
+    /// How long `job_get` may wait for this client, as long as no time-out of it is known (§5.1).
     pub(crate) fn wait_limit(&self) -> Duration {
         match self.policy.budget {
             Budget::After(budget) if !budget.is_zero() => budget,

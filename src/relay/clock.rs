@@ -1,4 +1,4 @@
-//! What is done when its time has come.
+//! The task that acts on the deadlines of a session.
 
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
@@ -7,35 +7,35 @@ use super::deadlines::Slot;
 use super::session::Session;
 use super::state::{Due, State};
 
-/// Deadlines that are acted on before others get their turn.
+/// How many deadlines are acted on under one lock.
 const AT_A_TIME: usize = 32;
 
 impl Session {
     /// Adds a deadline and wakes the task that waits for it if need be.
     pub(super) fn add_deadline(&self, state: &mut State, at: Instant, due: Due) -> Slot {
-        let (slot, sooner) = state.deadlines.add(at, due);
-        if sooner {
-            self.sooner.notify_one();
+        let (slot, is_earliest) = state.deadlines.add(at, due);
+        if is_earliest {
+            self.earlier_deadline.notify_one();
         }
         slot
     }
 
-    /// Acts on deadlines when their time comes; runs for ever.
-    pub(crate) async fn keep_time(&self) {
+    /// Acts on deadlines when they are reached; runs for ever.
+    pub(crate) async fn run_deadlines(&self) {
         loop {
             self.send_all_in_turn();
             let next = self.act_on_due();
             match next {
-                // Many handles at once must leave one by one, and nobody else waits for them all.
+                // Where many calls are due at once, other tasks get their turn in between.
                 Some(at) if at <= Instant::now() => yield_now().await,
                 Some(at) => tokio::select! {
                     () = sleep_until(at) => {}
-                    () = self.sooner.notified() => {}
-                    () = self.turns.added() => {}
+                    () = self.earlier_deadline.notified() => {}
+                    () = self.ready_calls.added() => {}
                 },
                 None => tokio::select! {
-                    () = self.sooner.notified() => {}
-                    () = self.turns.added() => {}
+                    () = self.earlier_deadline.notified() => {}
+                    () = self.ready_calls.added() => {}
                 },
             }
         }
@@ -55,7 +55,7 @@ impl Session {
     fn due(&self, state: &mut State, due: Due) {
         match due {
             Due::Call(id) => self.call_due(state, &id),
-            Due::Walk(walk) => self.walk_due(state, walk),
+            Due::Reading(number) => self.reading_due(state, number),
             Due::Batch(batch) => batch.upgrade().iter().for_each(|batch| batch.flush()),
             Due::Input(job) => self.input_due(state, &job),
             Due::List(id) => self.repeat_list(state, &id),

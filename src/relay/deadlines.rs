@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use tokio::time::Instant;
 
-/// A key of an entry, to take it out again.
+/// The key of an entry, by which it is removed.
 pub(crate) type Slot = (Instant, u64);
 
 /// Things that are due at a time.
@@ -14,7 +14,7 @@ pub(crate) type Slot = (Instant, u64);
 pub(crate) struct Deadlines<T> {
     due: BTreeMap<Slot, T>,
     serial: u64,
-    /// what the sleeping task sleeps until
+    /// when the sleeping task wakes up
     alarm: Option<Instant>,
 }
 
@@ -25,30 +25,31 @@ impl<T> Default for Deadlines<T> {
 }
 
 impl<T> Deadlines<T> {
-    /// Adds an entry. `true`: the sleeping task must be woken, since it sleeps longer.
+    /// Adds an entry. `true`: the sleeping task must be woken, since it would wake up later.
     #[must_use]
     pub(crate) fn add(&mut self, at: Instant, what: T) -> (Slot, bool) {
         self.serial += 1;
         let slot = (at, self.serial);
         self.due.insert(slot, what);
-        let sooner = self.alarm.is_none_or(|alarm| at < alarm);
-        if sooner {
+        let is_earliest = self.alarm.is_none_or(|alarm| at < alarm);
+        if is_earliest {
             self.alarm = Some(at);
         }
-        (slot, sooner)
+        (slot, is_earliest)
     }
 
+    /// Removes an entry.
     pub(crate) fn remove(&mut self, slot: Slot) {
         self.due.remove(&slot);
     }
 
-    /// Takes out the first that is due.
+    /// Takes out the first entry that is due.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<T> {
         let first = self.due.first_entry()?;
         (first.key().0 <= now).then(|| first.remove())
     }
 
-    /// The time to sleep until; from now on entries before it wake the task.
+    /// The time of the first entry, until which the task sleeps; an entry before it wakes the task.
     pub(crate) fn set_alarm(&mut self) -> Option<Instant> {
         self.alarm = self.due.first_key_value().map(|(slot, _)| slot.0);
         self.alarm

@@ -1,4 +1,5 @@
-//! What lies between a client and a server: which messages pass as they are, and which don't.
+//! The relay between a client and a server: which messages pass as they are, and what is done with
+//! the others.
 //!
 //! ```text
 //!   routing      which way a message goes; most pass as they are
@@ -7,13 +8,13 @@
 //!   lifecycle    servers that begin, end, start anew
 //!      │
 //!   session      one client, one server, and every message between them
-//!   clock        what is done when its time has come
+//!   clock        the task that acts on deadlines
 //!      │
 //!   state        all of a session that changes, under one lock
 //!   client, requester, deadlines, time_outs      what it is made of
 //! ```
 //!
-//! What is done stands in methods of [`Session`], each where it belongs by what it is about.
+//! All of these add methods to [`Session`], each those of its own subject.
 
 mod calls;
 mod client;

@@ -9,23 +9,24 @@ use crate::upstream::Headers;
 /// The sender of a request that has no answer yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Requester {
-    /// the request's name in the session: its id, unless several clients share the session
+    /// by what the session knows the request: its id, or a number of ours where several clients
+    /// share the session, whose ids may be equal
     pub key: Id,
     /// the id as the client wrote it, raw JSON
     pub id: Box<str>,
     pub reply: Reply,
-    /// what goes with the request over HTTP
+    /// the headers that go to the server with it over HTTP
     pub headers: Headers,
-    /// when it arrived, from which its budget counts
+    /// when the request arrived: its budget counts from then
     pub received: Instant,
-    /// the server has refused its headers once
-    pub refused: bool,
+    /// the server has refused its `Mcp-Param-*` headers once
+    pub headers_refused: bool,
 }
 
 impl Requester {
     /// The sender of a request that arrives now. `id`: as it was written, raw JSON.
     pub(crate) fn new(key: Id, id: &str, reply: Reply, headers: Headers) -> Self {
         let received = Instant::now();
-        Requester { key, id: id.into(), reply, headers, received, refused: false }
+        Requester { key, id: id.into(), reply, headers, received, headers_refused: false }
     }
 }

@@ -1,9 +1,8 @@
 //! One client and one server, and every message between them.
 //!
 //! Both sides call in with lines, in order; each line is handled at once, under one lock, and
-//! leaves by a queue. So the order of the messages of a peer is kept, and of two things that
-//! happen to a call at the same time one comes first: that is the whole hand-over between a
-//! result and the end of its budget.
+//! leaves by a queue. So the messages of a peer keep their order, and of two things that happen to
+//! a call at the same time, such as its result and the end of its budget, one comes first.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -32,9 +31,9 @@ use crate::upstream::{
     Supervisor, without_details,
 };
 
-use super::calls::{Concurrency, Turns};
+use super::calls::{Concurrency, ReadyCalls};
 use super::requester::Requester;
-use super::state::{After, State};
+use super::state::{AfterUnlock, State};
 use super::time_outs::TimeOuts;
 
 /// The relay between one client and one server.
@@ -46,21 +45,22 @@ pub(crate) struct Session {
     pub(super) client: Arc<dyn Channel>,
     pub(super) caller: Caller,
     pub(super) time_outs: Arc<TimeOuts>,
-    /// the lines of tools with `max_concurrent`
+    /// running and waiting calls of tools with `max_concurrent`
     pub(super) concurrency: Arc<Concurrency>,
-    /// calls whose turn has come in a line that is shared
-    pub(super) turns: Arc<Turns>,
-    /// what tells this session's jobs from those of others where the server keeps state
+    /// calls of this session whose turn came when another session freed a place
+    pub(super) ready_calls: Arc<ReadyCalls>,
+    /// tells this session's calls from those of others, since the server may keep state (§7)
     id: Uuid,
-    /// without its server the program ends, as over stdio; else the next message starts it again
+    /// `true`: where the first start fails, the program ends; `false`: the next message starts it
+    /// again
     pub(super) ends_with_server: bool,
-    pub(super) me: Weak<Session>,
+    pub(super) weak_self: Weak<Session>,
     state: Mutex<State>,
-    /// wakes the task that waits for the next deadline
-    pub(super) sooner: Notify,
-    /// fired when a request has been answered
-    pub(super) answered: Notify,
-    /// fired when the server can't be started at all
+    /// wakes the task that waits for the next deadline when an earlier one was added
+    pub(super) earlier_deadline: Notify,
+    /// notified when a request is over, with an answer or without
+    pub(super) request_over: Notify,
+    /// notified when it is clear that there will be no server
     pub(super) failed: Notify,
 }
 
@@ -70,11 +70,12 @@ pub(crate) struct Shared {
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
     pub time_outs: Arc<TimeOuts>,
-    /// of the one server, where all sessions have the same
+    /// `Some` where all sessions share one server
     concurrency: Option<Arc<Concurrency>>,
 }
 
 impl Shared {
+    /// Opens the store that is configured.
     pub(crate) fn new(config: Arc<Config>) -> Self {
         let registry = Arc::new(Registry::new(store::open(&config.jobs)));
         let concurrency = config.remote().map(|_| Arc::default());
@@ -93,8 +94,8 @@ impl Session {
         upstream: impl FnOnce(Weak<dyn ServerObserver>) -> Arc<Supervisor>,
     ) -> Arc<Self> {
         let Shared { config, registry, time_outs, concurrency } = shared.clone();
-        Arc::new_cyclic(|me: &Weak<Session>| Session {
-            upstream: upstream(me.clone()),
+        Arc::new_cyclic(|weak_self: &Weak<Session>| Session {
+            upstream: upstream(weak_self.clone()),
             state: Mutex::new(State::new(&config)),
             config,
             registry,
@@ -102,26 +103,29 @@ impl Session {
             caller,
             time_outs,
             concurrency: concurrency.unwrap_or_default(),
-            turns: Arc::default(),
+            ready_calls: Arc::default(),
             id: Uuid::new_v4(),
             ends_with_server,
-            me: me.clone(),
-            sooner: Notify::new(),
-            answered: Notify::new(),
+            weak_self: weak_self.clone(),
+            earlier_deadline: Notify::new(),
+            request_over: Notify::new(),
             failed: Notify::new(),
         })
     }
 
     /// Starts the server.
+    ///
+    /// # Errors
+    /// Why it can't be started.
     pub(crate) fn start(&self) -> Result<(), StartError> {
         self.upstream.start()
     }
 
-    /// What to wait for until there is room on the way to the server, and for what we answer
-    /// ourselves; `None` where there is.
+    /// What to wait for before more is read from the client: room on the way to the server, and for
+    /// our own answers; `None` where there is room.
     pub(crate) fn room(&self) -> Option<impl Future<Output = ()>> {
-        let there_is = self.upstream.has_room() && self.client.has_room();
-        (!there_is).then_some(async {
+        let has_room = self.upstream.has_room() && self.client.has_room();
+        (!has_room).then_some(async {
             self.upstream.room().await;
             self.client.answers_room().await;
         })
@@ -132,52 +136,57 @@ impl Session {
         self.upstream.stop().await;
     }
 
-    /// Locks the state. It is never held across an `.await`.
+    /// Locks the state. The lock is never held across an `.await`.
     pub(super) fn state(&self) -> Locked<'_> {
         let state = self.state.lock().expect("no panic while the session is held");
         Locked { session: self, state: Some(state) }
     }
 
-    /// Goes on once the store keeps a job, and no lock is held.
+    /// Calls `then` once the store has answered and the session is not locked.
     pub(super) fn once_stored(
         &self,
         state: &mut State,
         stored: StoreFuture<()>,
         then: impl FnOnce(&Arc<Session>) + Send + 'static,
     ) {
-        let Some(me) = self.me.upgrade() else { return };
-        state.after.push_back(After::new(stored, move || then(&me)));
+        let Some(me) = self.weak_self.upgrade() else { return };
+        state.after_unlock.push_back(AfterUnlock::new(stored, move || then(&me)));
     }
 
-    /// Sends what the server must get, starting it if need be.
+    /// Sends a message to the server, which is started if need be.
     ///
     /// # Errors
     /// One sentence: why it can't be sent.
-    pub(super) fn to_server(&self, state: &mut State, message: Outgoing) -> Result<(), String> {
+    pub(super) fn send_to_server(
+        &self,
+        state: &mut State,
+        message: Outgoing,
+    ) -> Result<(), String> {
         match self.upstream.send(message) {
             Ok(Delivery::Sent | Delivery::Waiting) => Ok(()),
             Ok(Delivery::Started) => {
                 self.restart(state);
                 Ok(())
             }
-            Err(unavailable) => Err(self.shown(&unavailable.to_string()).to_owned()),
+            Err(unavailable) => Err(self.cause_for_client(&unavailable.to_string()).to_owned()),
         }
     }
 
-    /// What the client may read of a cause: over HTTP it may be anybody.
-    pub(super) fn shown<'a>(&self, cause: &'a str) -> &'a str {
+    /// A cause of a failure as the client may read it: over HTTP, where it may be anybody, without
+    /// details.
+    pub(super) fn cause_for_client<'a>(&self, cause: &'a str) -> &'a str {
         if self.client.shows_details() { cause } else { without_details(cause) }
     }
 
-    /// A request that could not be sent is answered with the cause.
-    pub(super) fn refuse(&self, state: &mut State, inside: &Id, cause: &str) {
-        if let Some(pending) = state.calls.pending.remove(inside) {
+    /// Answers a request that could not be sent with the cause.
+    pub(super) fn fail_unsent(&self, state: &mut State, upstream_id: &Id, cause: &str) {
+        if let Some(pending) = state.calls.pending.remove(upstream_id) {
             self.lost_request(state, pending, cause, false);
         }
     }
 
-    /// Sends the server's answer on, under the id that the client wrote.
-    pub(super) fn pass_answer(&self, requester: Option<&Requester>, message: &Message) {
+    /// Sends the server's answer to the client, with the id that the client wrote.
+    pub(super) fn forward_answer(&self, requester: Option<&Requester>, message: &Message) {
         let Some(requester) = requester else { return };
         if message.id() == &*requester.id {
             self.send_answer(requester, &Answer::of(message, message.line));
@@ -187,27 +196,27 @@ impl Session {
         }
     }
 
-    /// Sends a result of ours to whoever asked.
+    /// Sends a result of our own to the requester.
     pub(super) fn answer(&self, requester: &Requester, line: &Bytes) {
         self.send_answer(requester, &Answer::result(line));
     }
 
-    /// Sends an error of ours to whoever asked.
+    /// Sends an error of our own to the requester.
     pub(super) fn answer_error(&self, requester: &Requester, code: i32, message: &str) {
         let line = error_line(&requester.id, code, message);
         self.send_answer(requester, &Answer::error(&line, code));
     }
 
-    /// Sends an answer to whoever asked.
+    /// Sends an answer to the requester.
     pub(super) fn send_answer(&self, requester: &Requester, answer: &Answer) {
         debug!(to = "client", id = &*requester.id, bytes = answer.line.len());
         requester.reply.send(answer);
-        self.note_answered();
+        self.notify_request_over();
     }
 
-    /// Sends what is no answer: on the stream of the request that it belongs to, where that is
-    /// known, else wherever the client listens. `false`: it reaches nobody.
-    pub(super) fn to_client(
+    /// Sends a request or notification of the server: on the stream of the client's request that it
+    /// belongs to, where that is known, else on the client's channel. `false`: it reaches nobody.
+    pub(super) fn send_to_client(
         &self,
         state: &State,
         request: Option<&Id>,
@@ -222,27 +231,35 @@ impl Session {
     }
 
     /// Tells the server that nobody wants the answer to a request any more.
-    pub(super) fn cancel_upstream(&self, id: &Id, reason: &str, headers: Headers) {
+    pub(super) fn send_cancelled(&self, id: &Id, reason: &str, headers: Headers) {
         let line = cancelled_line(id, reason);
         let params = Params::default();
         self.upstream.send_if_up(Outgoing::cancelled(line, headers, id.clone(), &params));
     }
 
-    /// A request is over, with an answer or without.
-    pub(super) fn note_answered(&self) {
-        self.answered.notify_one();
+    /// Tells those who wait for it that a request is over, with an answer or without.
+    pub(super) fn notify_request_over(&self) {
+        self.request_over.notify_one();
     }
 
-    pub(super) fn answer_edited(&self, requester: &Requester, message: &Message, mut edits: Edits) {
+    /// Sends the server's answer to the client with these edits, and with the id that the client
+    /// wrote.
+    pub(super) fn forward_edited_answer(
+        &self,
+        requester: &Requester,
+        message: &Message,
+        mut edits: Edits,
+    ) {
         if message.id() != &*requester.id {
             edits.replace(message.text, message.id(), &*requester.id);
         }
         self.send_answer(requester, &Answer::of(message, &message.edited(edits)));
     }
 
-    /// What a call is known by if an equal one comes (§7); `None` where it may not be joined.
+    /// The fingerprint by which an equal call is found (§7); `None` where the call may not be
+    /// joined.
     pub(super) fn fingerprint(&self, headers: &Headers, params: &str) -> Option<Fingerprint> {
-        let own = self.caller.own()?;
+        let own = self.caller.job_scope()?;
         let scope = [own.as_bytes(), self.id.as_bytes()];
         let headers = headers.iter().flat_map(|headers| headers.iter());
         let headers =
@@ -286,14 +303,15 @@ impl ServerObserver for Session {
 }
 
 impl Session {
-    /// Where the answer to a request goes.
+    /// The way back for the answer to a request.
     fn reply_of(&self, request: &Id) -> Option<Reply> {
         let state = self.state();
         Some(state.calls.pending.get(request)?.requester.as_ref()?.reply.clone())
     }
 }
 
-/// The state while it is locked. What waits in [`State::after`] follows once it is not.
+/// The locked state. When it is dropped, the lock is released, and then what is in
+/// [`State::after_unlock`] is done.
 pub(super) struct Locked<'a> {
     session: &'a Session,
     state: Option<MutexGuard<'a, State>>,
@@ -315,9 +333,9 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let after = std::mem::take(&mut self.after);
+        let after = std::mem::take(&mut self.after_unlock);
         drop(self.state.take());
-        after.into_iter().for_each(|after| after.go_on(&self.session.registry));
+        after.into_iter().for_each(|after| after.run(&self.session.registry));
     }
 }
 
@@ -354,7 +372,7 @@ mod tests {
         let session = session(url, Registry::new(Arc::new(store)), client.clone());
         session.start().unwrap();
         let clock = session.clone();
-        let clock = tokio::spawn(async move { clock.keep_time().await });
+        let clock = tokio::spawn(async move { clock.run_deadlines().await });
         let (mut read, written) = tokio::io::duplex(1 << 20);
         let writer = tokio::spawn(async move { outbox.run(written).await });
 

@@ -1,4 +1,4 @@
-//! All of a session that changes, divided by what it is about, under one lock.
+//! The state of a session: all of it that changes, under one lock.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -18,7 +18,7 @@ use super::client::Client;
 use super::deadlines::Deadlines;
 use super::lifecycle::Settings;
 use super::lists::ListState;
-use super::routing::Questions;
+use super::routing::ServerRequests;
 
 /// The state of a session.
 pub(crate) struct State {
@@ -28,11 +28,12 @@ pub(crate) struct State {
     pub deadlines: Deadlines<Due>,
     /// why there will never be a server
     pub failure: Option<Arc<str>>,
-    /// what follows once the lock is dropped
-    pub after: VecDeque<After>,
+    /// what is done once the lock is dropped
+    pub after_unlock: VecDeque<AfterUnlock>,
 }
 
 impl State {
+    /// The state of a session that has begun.
     pub(crate) fn new(config: &Config) -> Self {
         State {
             calls: Calls::default(),
@@ -41,17 +42,17 @@ impl State {
                 info: Client::unknown(&config.policy),
                 headers: None,
                 settings: Settings::default(),
-                questions: Questions::default(),
+                server_requests: ServerRequests::default(),
             },
             deadlines: Deadlines::default(),
             failure: None,
-            after: VecDeque::new(),
+            after_unlock: VecDeque::new(),
         }
     }
 
-    /// Whether a client waits for anything that has an end.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.calls.any_asked() || self.lists.catalog.is_holding()
+    /// Whether a client waits for an answer.
+    pub(crate) fn has_requester(&self) -> bool {
+        self.calls.has_requester() || self.lists.catalog.is_holding()
     }
 }
 
@@ -59,45 +60,46 @@ impl State {
 pub(crate) struct ClientState {
     /// what it said of itself
     pub info: Arc<Client>,
-    /// what went with its last request over HTTP, for requests of our own
+    /// the headers of its last request over HTTP; requests of our own get them too
     pub headers: Headers,
-    /// what it has set at the server
+    /// what it has set at the server, to be set again after a restart
     pub settings: Settings,
-    /// what the server asks it
-    pub questions: Questions,
+    /// requests of the server that it has not answered
+    pub server_requests: ServerRequests,
 }
 
-/// What may be due at a time.
+/// What is done when a deadline is reached.
 #[derive(Debug)]
 pub(crate) enum Due {
-    /// the budget of a call, or the longest time that it may run
+    /// the budget of a call is over, or its `max_runtime`
     Call(Id),
-    /// a list that the server has not answered
+    /// the server has not answered a list request
     List(Id),
-    /// the end of this walk through the pages of the tools
-    Walk(u64),
-    /// what a batch has so far
+    /// we have read the pages of the tools for too long; see `Catalog::reading_number`
+    Reading(u64),
+    /// the answers that a batch has so far leave
     Batch(Weak<Batch>),
-    /// an answer to the question of a job
+    /// nobody has answered the question of a job
     Input(Uuid),
-    /// the answer to this `initialize`
+    /// the server has not answered this `initialize`
     Handshake(Id),
 }
 
-/// Something that may leave only once a job is stored (contract §11). No lock is held meanwhile, since
-/// a store may take its time.
-pub(crate) struct After {
+/// What is done once a job is stored and the session is not locked (contract §11), such as sending
+/// its handle. A store may take its time.
+pub(crate) struct AfterUnlock {
     stored: StoreFuture<()>,
     then: Box<dyn FnOnce() + Send>,
 }
 
-impl After {
+impl AfterUnlock {
+    /// `stored`: the answer of the store to wait for. `then`: what is done after it.
     pub(crate) fn new(stored: StoreFuture<()>, then: impl FnOnce() + Send + 'static) -> Self {
-        After { stored, then: Box::new(then) }
+        AfterUnlock { stored, then: Box::new(then) }
     }
 
-    /// Waits for the store where it has to, and goes on.
-    pub(crate) fn go_on(self, registry: &Registry) {
+    /// Waits for the store where it has not answered yet, and calls `then`.
+    pub(crate) fn run(self, registry: &Registry) {
         registry.when(self.stored, |stored| {
             if let Err(error) = stored {
                 // The call goes on all the same; only a restart of the proxy would lose it.

@@ -40,27 +40,27 @@ struct Key {
 struct Learned {
     limit: Duration,
     until: Instant,
-    /// ages at which calls were given up
-    times: Vec<Duration>,
-    /// ages of calls whose caller just left
-    left: Vec<Duration>,
+    /// ages at which calls timed out
+    time_outs: Vec<Duration>,
+    /// ages at which a modern client closed the stream of a call
+    disconnects: Vec<Duration>,
 }
 
 impl Learned {
     fn none(now: Instant) -> Self {
-        Learned { limit: Duration::MAX, until: now, times: Vec::new(), left: Vec::new() }
+        Learned { limit: Duration::MAX, until: now, time_outs: Vec::new(), disconnects: Vec::new() }
     }
 }
 
-/// Adds a time, and forgets the oldest where there are many.
-fn note(times: &mut Vec<Duration>, age: Duration) {
+/// Adds a time, and forgets the oldest one where there are [`TIMES`].
+fn push_bounded(times: &mut Vec<Duration>, age: Duration) {
     if times.len() == TIMES {
         times.remove(0);
     }
     times.push(age);
 }
 
-/// ±5 %
+/// Whether two ages differ by 5 % at most.
 fn is_near(age: Duration, time: Duration) -> bool {
     age.abs_diff(time) <= time / 20
 }
@@ -90,17 +90,17 @@ impl TimeOuts {
         }
         let clients = self.clients.lock().expect("no panic while the time-outs are held");
         let Some(learned) = clients.get(&Key::new(caller, client)) else { return false };
-        learned.times.iter().any(|time| is_near(age, *time))
+        learned.time_outs.iter().any(|time| is_near(age, *time))
     }
 
-    /// A modern client closed its stream at this age of a call. That says nothing, unless it has
+    /// A modern client closed its stream at this age of a call. That is a time-out only if it has
     /// done so before at the same age.
-    pub(crate) fn left(&self, caller: &Caller, client: &Client, age: Duration) {
+    pub(crate) fn disconnected(&self, caller: &Caller, client: &Client, age: Duration) {
         let usual = {
             let mut clients = self.clients.lock().expect("no panic while the time-outs are held");
             let Some(learned) = learned_of(&mut clients, Key::new(caller, client)) else { return };
-            let usual = learned.left.iter().any(|time| is_near(age, *time));
-            note(&mut learned.left, age);
+            let usual = learned.disconnects.iter().any(|time| is_near(age, *time));
+            push_bounded(&mut learned.disconnects, age);
             usual
         };
         if usual {
@@ -108,7 +108,7 @@ impl TimeOuts {
         }
     }
 
-    /// A call was given up at this age: from the next one on the budget is 80 % of it.
+    /// A call timed out at this age: from the next one on the budget is 80 % of it.
     pub(crate) fn timed_out(&self, caller: &Caller, client: &Client, age: Duration) {
         let mut clients = self.clients.lock().expect("no panic while the time-outs are held");
         let now = Instant::now();
@@ -124,12 +124,13 @@ impl TimeOuts {
             );
         }
         learned.until = now + KEPT;
-        note(&mut learned.times, age);
+        push_bounded(&mut learned.time_outs, age);
         self.any.store(true, Ordering::Relaxed);
     }
 }
 
-/// What is known of a client; `None` where too many are remembered.
+/// What was learned of a client, made where there is nothing yet; `None` where too many clients are
+/// remembered.
 fn learned_of(clients: &mut HashMap<Key, Learned>, key: Key) -> Option<&mut Learned> {
     let now = Instant::now();
     if clients.len() >= CLIENTS && !clients.contains_key(&key) {

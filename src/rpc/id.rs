@@ -2,12 +2,12 @@
 
 use super::string::{quoted, string};
 
-/// A request id or progress token as a key: equal where a JSON reader would call them equal, so
-/// that a server which answers `"\u0031"` with `"1"`, or `1.0` with `1`, is still understood.
-/// `"1"` and `1` differ.
+/// A request id or progress token as a key: equal where the JSON values are equal, so that a server
+/// which answers `"\u0031"` with `"1"`, or `1.0` with `1`, is still understood. `"1"` and `1`
+/// differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Id {
-    /// a number without a fraction that fits
+    /// a whole number that fits
     Number(i64),
     /// a string, unescaped
     Text(Box<str>),
@@ -39,8 +39,8 @@ impl Id {
         }
     }
 
-    /// Whether this raw JSON text is the id.
-    pub(crate) fn is_written(&self, raw: &str) -> bool {
+    /// Whether this raw JSON text stands for the same id.
+    pub(crate) fn matches_raw(&self, raw: &str) -> bool {
         Id::parse(raw).as_ref() == Some(self)
     }
 

@@ -8,15 +8,14 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What the reader asks for at once; longer lines make it ask for more.
-const READ: usize = 64 << 10;
-/// How much of each end of an overlong line is kept, so that its id can still be found.
-const KEPT: usize = 4 << 10;
+use super::oversized::Oversized;
 
-/// The mark that some writers begin UTF-8 with.
+/// The least that one read asks for; it is more within a longer line.
+const READ: usize = 64 << 10;
+/// The byte order mark that some writers put before UTF-8.
 pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// How much is read while there is no room for it.
+/// How much is read ahead while `each_line` waits for room.
 const AHEAD: usize = 4 << 20;
 
 /// One line without its line end.
@@ -34,9 +33,9 @@ pub(crate) fn one_line(message: &Bytes) -> Bytes {
     message.iter().map(space).collect()
 }
 
-/// Hands over a line with its text. Invalid UTF-8 would kill the other side's reader; it alone is
-/// replaced (contract §1.1).
-pub(crate) fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
+/// Calls `f` with a line and its text, in which invalid UTF-8 is replaced, since it would kill the
+/// other side's reader (contract §1.1).
+pub(crate) fn with_valid_utf8<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T {
     match from_utf8(line) {
         Ok(text) => f(line, text),
         Err(_) => {
@@ -49,37 +48,35 @@ pub(crate) fn with_text<T>(line: &Bytes, f: impl FnOnce(&Bytes, &str) -> T) -> T
 /// Cuts lines out of a byte stream. No byte is scanned twice, and no more than the limit is kept.
 pub(crate) struct Lines {
     buffer: BytesMut,
+    /// how much of the buffer holds no line end
     scanned: usize,
     limit: usize,
-    skipping: Option<Skipped>,
+    /// the line that comes, where it is above the limit
+    oversized: Option<Oversized>,
     at_start: bool,
-}
-
-/// A message above the limit, as far as it is kept.
-pub(super) struct Skipped {
-    head: Bytes,
-    tail: BytesMut,
-    length: u64,
 }
 
 impl Lines {
     /// `limit`: the longest line in bytes (`max_message`).
     pub(crate) fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), scanned: 0, limit, skipping: None, at_start: true }
+        Self { buffer: BytesMut::new(), scanned: 0, limit, oversized: None, at_start: true }
     }
 
-    /// Reads what is there, waiting for the first byte. 0 is the end of the stream.
+    /// Reads what is there, at least one byte. 0: the end of the stream.
+    ///
+    /// # Errors
+    /// The stream can't be read.
     pub(crate) async fn fill(&mut self, from: &mut (impl AsyncRead + Unpin)) -> io::Result<usize> {
         self.buffer.reserve(READ.max(self.buffer.len().min(self.limit)));
         from.read_buf(&mut self.buffer).await
     }
 
-    /// Bytes that were read and not handed over.
+    /// How many bytes were read and not returned as lines.
     fn buffered(&self) -> usize {
         self.buffer.len()
     }
 
-    /// The next line that is complete. Empty lines are passed over.
+    /// The next complete line. Empty lines are skipped.
     pub(crate) fn next_line(&mut self) -> Option<Line> {
         loop {
             let Some(found) = memchr(b'\n', &self.buffer[self.scanned..]) else {
@@ -92,14 +89,14 @@ impl Lines {
             line.truncate(end);
             self.scanned = 0;
             if line.len() > READ && self.buffer.is_empty() {
-                // A long line grew the buffer; what is left of it must not be held for ever.
+                // The buffer has grown for a long line: gives the memory back.
                 self.buffer = BytesMut::new();
             }
-            if let Some(skipped) = self.skipping.take() {
-                return Some(skipped.finish(&line));
+            if let Some(oversized) = self.oversized.take() {
+                return Some(oversized.finish(&line));
             }
             if line.len() > self.limit {
-                return Some(Skipped::begin(line.freeze()).finish(&[]));
+                return Some(Oversized::begin(line.freeze()).finish(&[]));
             }
             let line = self.trim(line.freeze());
             if !line.is_empty() {
@@ -108,34 +105,35 @@ impl Lines {
         }
     }
 
-    /// The rest at the end of the stream: a last line without a line end.
+    /// At the end of the stream: a last line without a line end.
     pub(crate) fn last_line(&mut self) -> Option<Line> {
         let rest = self.buffer.split();
         self.scanned = 0;
-        if let Some(skipped) = self.skipping.take() {
-            return Some(skipped.finish(&rest));
+        if let Some(oversized) = self.oversized.take() {
+            return Some(oversized.finish(&rest));
         }
         let line = self.trim(rest.freeze());
         (!line.is_empty()).then_some(Line::Whole(line))
     }
 
-    /// Gives up on a line that outgrew the limit.
+    /// Drops what has come of a line above the limit, but for its two ends.
     fn bound(&mut self) {
-        match &mut self.skipping {
-            Some(skipped) => {
-                skipped.add(&self.buffer);
+        match &mut self.oversized {
+            Some(oversized) => {
+                oversized.add(&self.buffer);
                 self.buffer.clear();
                 self.scanned = 0;
             }
             None if self.buffer.len() > self.limit => {
                 let begun = std::mem::take(&mut self.buffer).freeze();
-                self.skipping = Some(Skipped::begin(begun));
+                self.oversized = Some(Oversized::begin(begun));
                 self.scanned = 0;
             }
             None => {}
         }
     }
 
+    /// Without white space at its ends, and without a byte order mark at the start of the stream.
     fn trim(&mut self, mut line: Bytes) -> Bytes {
         if std::mem::take(&mut self.at_start) && line.starts_with(BOM) {
             line = line.slice(BOM.len()..);
@@ -145,30 +143,9 @@ impl Lines {
     }
 }
 
-impl Skipped {
-    pub(super) fn begin(line: Bytes) -> Self {
-        let head = Bytes::copy_from_slice(&line[..KEPT.min(line.len())]);
-        let mut skipped = Skipped { head, tail: BytesMut::new(), length: 0 };
-        skipped.add(&line);
-        skipped
-    }
-
-    pub(super) fn add(&mut self, more: &[u8]) {
-        self.length += more.len() as u64;
-        self.tail.extend_from_slice(&more[more.len().saturating_sub(KEPT)..]);
-        if self.tail.len() > KEPT {
-            let _ = self.tail.split_to(self.tail.len() - KEPT);
-        }
-    }
-
-    pub(super) fn finish(mut self, rest: &[u8]) -> Line {
-        self.add(rest);
-        Line::TooLong { head: self.head, tail: self.tail.freeze(), length: self.length }
-    }
-}
-
-/// Reads a stream to its end: hands over each line, and waits between reads where `room` gives
-/// something to wait for. Some is read meanwhile, so that an end behind it is seen.
+/// Reads a stream to its end and calls `on_line` with each line. Between reads it waits where
+/// `room` returns a future; meanwhile it reads ahead a little, so that the end of the stream is
+/// seen.
 pub(crate) async fn each_line<F: Future<Output = ()>>(
     mut from: impl AsyncRead + Unpin,
     limit: usize,
@@ -199,59 +176,9 @@ pub(crate) async fn each_line<F: Future<Output = ()>>(
     }
 }
 
-/// Gathers one message that comes in pieces, with a bound on memory.
-pub(crate) struct Gathered {
-    limit: usize,
-    expected: usize,
-    first: Bytes,
-    more: BytesMut,
-    skipped: Option<Skipped>,
-}
-
-impl Gathered {
-    /// `limit`: the longest message in bytes (`max_message`). `expected`: how long the message says
-    /// that it is, 0 where it does not.
-    pub(crate) fn new(limit: usize, expected: u64) -> Self {
-        let expected = usize::try_from(expected).map_or(limit, |expected| expected.min(limit));
-        Gathered { limit, expected, first: Bytes::new(), more: BytesMut::new(), skipped: None }
-    }
-
-    /// Adds a piece. A message of one piece is not copied; a piece that others follow is not held,
-    /// so that the buffer which it is a part of can be used again.
-    pub(crate) fn add(&mut self, piece: Bytes) {
-        let is_first = self.first.is_empty() && self.more.is_empty();
-        if let Some(skipped) = &mut self.skipped {
-            skipped.add(&piece);
-        } else if is_first && (self.expected..=self.limit).contains(&piece.len()) {
-            self.first = piece;
-        } else {
-            if self.more.is_empty() {
-                // Room alone: it takes no memory before it is written to.
-                self.more.reserve(self.expected.max(self.first.len() + piece.len()));
-                self.more.extend_from_slice(&self.first);
-            }
-            self.more.extend_from_slice(&piece);
-            if self.more.len() > self.limit {
-                self.skipped = Some(Skipped::begin(std::mem::take(&mut self.more).freeze()));
-            }
-        }
-    }
-
-    /// The message; `None` where there is nothing but white space.
-    pub(crate) fn finish(self) -> Option<Line> {
-        if let Some(skipped) = self.skipped {
-            return Some(skipped.finish(&[]));
-        }
-        let whole = if self.more.is_empty() { self.first } else { self.more.freeze() };
-        let whole = whole.strip_prefix(BOM).map_or(whole.clone(), |rest| whole.slice_ref(rest));
-        let line = whole.slice_ref(whole.trim_ascii());
-        (!line.is_empty()).then_some(Line::Whole(line))
-    }
-}
-
-/// A message kept for longer than its turn: a small one is copied, so that it does not hold the
+/// A message that will be kept for a while: a small one is copied, so that it does not hold the
 /// whole read buffer that it is a slice of.
-pub(crate) fn keep(bytes: &Bytes) -> Bytes {
+pub(crate) fn compact(bytes: &Bytes) -> Bytes {
     if bytes.len() < READ / 2 { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
 }
 

@@ -16,8 +16,8 @@ use super::object::Members;
 use super::splice::Edits;
 use super::string::string;
 
-/// What is known of a message without looking into it. Every field is the raw JSON text of the
-/// member; of a key that stands twice, the last one counts, as in most JSON readers.
+/// The members that every JSON-RPC message may have. Every field is the raw JSON text of the
+/// member; where a key stands twice, the last one counts, as in most JSON readers.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Envelope<'a> {
     /// `jsonrpc`
@@ -34,7 +34,7 @@ pub(crate) struct Envelope<'a> {
     pub error: Option<&'a str>,
 }
 
-/// What a message is, as JSON-RPC 2.0 tells its kinds apart.
+/// The kinds of messages of JSON-RPC 2.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// has `method` and `id`
@@ -48,7 +48,10 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the envelope of one JSON object. Fails on anything that is not a JSON object.
+    /// Reads the envelope of one JSON object.
+    ///
+    /// # Errors
+    /// The text is not a JSON object.
     pub(crate) fn parse(text: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
@@ -63,12 +66,12 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// Whether it is a message of JSON-RPC 2.0: log lines of a server may be JSON too.
+    /// Whether it is a message of JSON-RPC 2.0, and not a log line that is JSON too.
     pub(crate) fn is_message(&self) -> bool {
         self.is_json_rpc() && self.kind() != Kind::Unknown
     }
 
-    /// Whether it says so of itself.
+    /// Whether it has `"jsonrpc":"2.0"`.
     pub(crate) fn is_json_rpc(&self) -> bool {
         self.version == Some("\"2.0\"")
     }
@@ -120,6 +123,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
     }
 }
 
+/// A member of the envelope, by its key.
 enum Field {
     Version,
     Id,
@@ -130,6 +134,7 @@ enum Field {
     Other,
 }
 
+/// Reads a key without copying it.
 struct FieldSeed;
 
 impl<'de> DeserializeSeed<'de> for FieldSeed {
@@ -157,9 +162,11 @@ impl Visitor<'_> for FieldSeed {
     }
 }
 
-/// A message on its way through.
+/// A message with its parsed envelope.
 pub(crate) struct Message<'a> {
+    /// its bytes
     pub line: &'a Bytes,
+    /// the same as text
     pub text: &'a str,
     pub envelope: Envelope<'a>,
     /// the HTTP status that a server gave an answer, where it is not 200
@@ -167,12 +174,13 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
+    /// A message that was parsed before.
     pub(crate) fn new(line: &'a Bytes, text: &'a str, envelope: Envelope<'a>) -> Self {
         Message { line, text, envelope, status: None }
     }
 
-    /// A message of our own making.
-    pub(crate) fn of(line: &'a Bytes) -> Self {
+    /// Parses a line that is valid UTF-8: one that was parsed before, or is of our own.
+    pub(crate) fn parse(line: &'a Bytes) -> Self {
         let text = text_of(line);
         Self::new(line, text, Envelope::parse(text).unwrap_or_default())
     }
@@ -182,14 +190,14 @@ impl<'a> Message<'a> {
         self.envelope.id.unwrap_or_default()
     }
 
-    /// Puts the id in by which the server knows the request, where the client wrote another.
-    pub(crate) fn go_by(&self, inside: &Id, edits: &mut Edits) {
-        if !inside.is_written(self.id()) {
-            edits.replace(self.text, self.id(), inside.to_json());
+    /// Replaces the id, where it is another one.
+    pub(crate) fn set_id(&self, id: &Id, edits: &mut Edits) {
+        if !id.matches_raw(self.id()) {
+            edits.replace(self.text, self.id(), id.to_json());
         }
     }
 
-    /// The bytes to send on.
+    /// Its bytes with these edits made.
     pub(crate) fn edited(&self, edits: Edits) -> Bytes {
         if edits.is_empty() { self.line.clone() } else { edits.apply(self.text).into() }
     }
@@ -201,7 +209,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The text of a line that was found to be valid, or that we made.
+/// The text of a line that is known to be valid UTF-8.
 pub(crate) fn text_of(line: &Bytes) -> &str {
     from_utf8(line).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! JSON-RPC as text: the envelope of a message, edits of its bytes, and the framing by lines.
+//! JSON-RPC as text: the envelope of a message, edits of its bytes, and the framing by lines and
+//! events.
 //!
 //! Nothing here knows of sessions or transports: a message is the bytes that came in, and
 //! everything else borrows from them.
@@ -6,8 +7,10 @@
 pub(crate) mod id;
 pub(crate) mod lines;
 pub(crate) mod message;
+pub(crate) mod message_buffer;
 pub(crate) mod object;
 pub(crate) mod outbox;
+mod oversized;
 pub(crate) mod parsed_line;
 pub(crate) mod splice;
 pub(crate) mod sse;

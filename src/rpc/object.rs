@@ -19,8 +19,7 @@ pub(crate) struct Member<'a> {
     pub value: &'a str,
 }
 
-/// The members of one JSON object, in the order of the text. Those of a usual message need no
-/// memory of their own.
+/// The members of one JSON object, in the order of the text. Up to six need no allocation.
 #[derive(Debug, Default)]
 pub(crate) struct Members<'a>(SmallVec<[Member<'a>; 6]>);
 
@@ -45,7 +44,7 @@ impl<'a> Members<'a> {
         Members::parse(self.get(key)?)
     }
 
-    /// Where the member stands, to be edited.
+    /// The index of a member; the last one where the key stands twice.
     pub(crate) fn position(&self, key: &str) -> Option<usize> {
         self.0.iter().rposition(|member| member.is(key))
     }
@@ -55,12 +54,12 @@ impl<'a> Members<'a> {
         self.0.iter()
     }
 
-    /// How many there are.
+    /// How many members there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The member at a position.
+    /// The member at an index.
     pub(crate) fn at(&self, index: usize) -> Member<'a> {
         self.0[index]
     }
@@ -70,7 +69,8 @@ impl<'a> Member<'a> {
     /// Whether the key, unescaped, is this one.
     fn is(&self, key: &str) -> bool {
         let inner = &self.key[1..self.key.len() - 1];
-        // Almost no key is written with escapes, and those are longer than what they stand for.
+        // Almost no key is written with escapes, and one with escapes is longer than what it stands
+        // for.
         inner == key || (inner.len() > key.len() && inner.contains('\\') && self.name() == key)
     }
 

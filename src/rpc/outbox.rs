@@ -1,8 +1,7 @@
-//! The way out of a byte stream: a queue of messages and the task that writes it.
+//! The queue of messages for a byte stream, and the task that writes them.
 //!
-//! Whoever has a message pushes it and goes on; one task writes, so that a reader never waits for
-//! a writer, and everything that is ready leaves with one write (a small call is mostly
-//! wake-ups, not JSON).
+//! A message is pushed without waiting; one task writes. So a reader never waits for a writer, and
+//! all messages that are ready leave with one write.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,21 +16,21 @@ use tokio::sync::Notify;
 
 use super::lines::one_line;
 
-/// Messages from this size on are queued as they are; smaller ones are gathered into one write.
+/// Messages from this size on are queued as they are; smaller ones are copied into one buffer.
 const LARGE: usize = 16 << 10;
-/// So much memory is kept between writes.
+/// How much memory is kept between writes.
 const HELD: usize = 256 << 10;
 /// Above this many queued bytes, readers that fill the queue pause.
 const HIGH_WATER: usize = 8 << 20;
 
-/// Something to wait for, such as room in a queue.
+/// A future that is ready when there is room in a queue.
 pub(crate) type Room = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A queue of messages on their way to one peer.
 #[derive(Default)]
 pub(crate) struct Outbox {
     queue: Mutex<Queue>,
-    /// wakes who waits for room, or for the end
+    /// wakes those who wait for room, or until all is written
     drained: Notify,
 }
 
@@ -40,14 +39,16 @@ struct Queue {
     ready: Ready,
     /// bytes pushed and not yet written, those in the writer's hands included
     pending: usize,
+    /// no more messages are taken
     closed: bool,
+    /// the writer has ended
     broken: bool,
-    /// the writer, while it has nothing to do
+    /// wakes the writer, while it waits for messages
     writer: Option<Waker>,
 }
 
 impl Queue {
-    /// Hands over what is ready; empty where the queue is closed.
+    /// Swaps what is ready into `ready`; that is empty where the queue is closed.
     fn poll_ready(&mut self, context: &mut Context, ready: &mut Ready) -> Poll<()> {
         std::mem::swap(&mut self.ready, ready);
         if ready.is_empty() && !self.closed {
@@ -72,6 +73,7 @@ impl Queue {
 /// of small messages needs no new memory.
 #[derive(Default)]
 struct Ready {
+    /// small messages, and the line ends of all
     gathered: Vec<u8>,
     /// large messages, and where among the gathered bytes each belongs
     large: Vec<(usize, Bytes)>,
@@ -114,8 +116,8 @@ impl Outbox {
         self.queue.lock().expect("no panic while the queue is held")
     }
 
-    /// Queues one message, as one line: what came over HTTP may have been several. The line end is
-    /// added. After `close` or a broken pipe it is dropped, and `false` is returned.
+    /// Queues a message as one line, and adds the line end. A message that came over HTTP may have
+    /// line ends inside. `false`: it is dropped, since the queue is closed or its peer is gone.
     pub(crate) fn push(&self, message: &Bytes) -> bool {
         if memchr(b'\n', message).is_some() {
             return self.push_line(&one_line(message));
@@ -123,6 +125,7 @@ impl Outbox {
         self.push_line(message)
     }
 
+    /// Queues a message without line ends.
     fn push_line(&self, message: &Bytes) -> bool {
         let mut queue = self.queue();
         if queue.closed || queue.broken {
@@ -157,8 +160,8 @@ impl Outbox {
         self.until(Queue::has_room).await
     }
 
-    /// Waits while so much is queued that it must be answers of our own to a client that reads
-    /// none of them.
+    /// Waits while four times the high-water mark is queued. Readers pause before that, so these
+    /// are answers of our own to a client that reads none of them.
     pub(crate) async fn answers_room(&self) {
         self.until(|queue| queue.pending < 4 * HIGH_WATER).await
     }
@@ -168,6 +171,7 @@ impl Outbox {
         self.until(|queue| queue.pending == 0).await
     }
 
+    /// Waits until `enough` holds, or the peer is gone.
     async fn until(&self, enough: impl Fn(&Queue) -> bool) {
         let over = || {
             let queue = self.queue();
@@ -175,7 +179,7 @@ impl Outbox {
         };
         while !over() {
             let drained = self.drained.notified();
-            // Looked at again, since it may have been drained before there was anything to wake.
+            // Checked again, since it may have been drained before `notified` was called.
             if over() {
                 return;
             }
@@ -183,8 +187,11 @@ impl Outbox {
         }
     }
 
-    /// Writes what is pushed until `close`, or until the peer is gone. However it ends, be it
-    /// aborted, nobody waits for this queue any more.
+    /// Writes what is pushed until `close`, or until the peer is gone. When it ends or is aborted,
+    /// all waits for this queue end.
+    ///
+    /// # Errors
+    /// The stream can't be written to.
     pub(crate) async fn run(&self, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
         let _broken = Broken(self);
         self.write_all(&mut to).await
@@ -203,12 +210,13 @@ impl Outbox {
                 self.written(std::mem::replace(&mut last, piece.len()));
             }
             to.flush().await?;
-            // Files are written by another thread: only now it has left.
+            // tokio writes files in another thread: only after the flush the last piece is written.
             self.written(last);
             ready.clear();
         }
     }
 
+    /// Notes that so many bytes were written.
     fn written(&self, bytes: usize) {
         let mut queue = self.queue();
         queue.pending -= bytes;

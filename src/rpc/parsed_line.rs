@@ -1,9 +1,9 @@
-//! A line that was received, parsed once: nobody on its way has to parse it again.
+//! A line that was received, with what was parsed of it, so that it is parsed once.
 
 use bytes::Bytes;
 
 use super::id::Id;
-use super::lines::{Line, with_text};
+use super::lines::{Line, with_valid_utf8};
 use super::message::{Envelope, Kind};
 use super::object::elements;
 
@@ -15,7 +15,7 @@ const SHOWN: usize = 200;
 pub(crate) enum ParsedLine<'a> {
     /// a JSON object
     Object { line: &'a Bytes, text: &'a str, envelope: Envelope<'a> },
-    /// what begins as an array; it need not be JSON
+    /// a text that begins with `[`; it may be no JSON
     Array { line: &'a Bytes, text: &'a str },
     /// anything else
     NoJson { line: &'a Bytes, text: &'a str },
@@ -24,10 +24,10 @@ pub(crate) enum ParsedLine<'a> {
 }
 
 impl ParsedLine<'_> {
-    /// Parses a line, and hands it over.
+    /// Parses a line, and calls `f` with it.
     pub(crate) fn parse<T>(line: &Line, f: impl FnOnce(&ParsedLine) -> T) -> T {
         match line {
-            Line::Whole(line) => with_text(line, |line, text| f(&ParsedLine::of(line, text))),
+            Line::Whole(line) => with_valid_utf8(line, |line, text| f(&ParsedLine::of(line, text))),
             Line::TooLong { head, tail, length } => {
                 f(&ParsedLine::TooLong { head, tail, length: *length })
             }
@@ -53,12 +53,12 @@ impl ParsedLine<'_> {
         }
     }
 
-    /// Whether it is, or holds, the answer to a request.
+    /// Whether it is the answer to this request, or an array that holds it.
     pub(crate) fn answers(&self, id: &Id) -> bool {
         let is_answer = |envelope: &Envelope| {
             envelope.is_message()
                 && envelope.kind() == Kind::Response
-                && envelope.id.is_some_and(|raw| id.is_written(raw))
+                && envelope.id.is_some_and(|raw| id.matches_raw(raw))
         };
         match self {
             ParsedLine::Object { envelope, .. } => is_answer(envelope),

@@ -1,6 +1,6 @@
-//! Edits of messages: splices of byte ranges. What no edit names stays the bytes that came in.
+//! Edits of messages: splices of byte ranges. All other bytes stay as they came in.
 //!
-//! contract §1.1 lists all that may be edited. Each edit stands beside the message that it changes;
+//! contract §1.1 lists all that may be edited. Each edit is made where its message is handled;
 //! those of `_meta` are in `mcp/meta.rs`.
 
 use std::ops::Range;
@@ -14,10 +14,12 @@ use super::string::quoted;
 pub(crate) struct Edits(Vec<(Range<usize>, String)>);
 
 impl Edits {
+    /// No edits.
     pub(crate) fn new() -> Self {
         Self::default()
     }
 
+    /// Whether nothing is changed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -135,7 +137,7 @@ pub(crate) fn span(text: &str, part: &str) -> Range<usize> {
     start..start + part.len()
 }
 
-/// §1.1.1: the id renamed, or restored.
+/// The message with another id (contract §1.1.1). `id`: a slice of `text`; `with`: raw JSON.
 pub(crate) fn with_id(text: &str, id: &str, with: &str) -> String {
     let mut edits = Edits::new();
     edits.replace(text, id, with);

@@ -7,21 +7,22 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
-use super::lines::{BOM, Line, Skipped};
+use super::lines::{BOM, Line};
+use super::oversized::Oversized;
 
-/// The longest line that holds no data; what is behind it is not looked at.
+/// The longest line of another field than `data`; the rest of a longer one is skipped.
 const OTHER_LINE: usize = 8 << 10;
-/// From this size on a buffer is given back when it is empty.
+/// A buffer that has grown above this size is given back when it is empty.
 const HELD: usize = 64 << 10;
 
-/// One event. Such as have no field that we know are passed over.
+/// One event. Events without a known field are skipped.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Event {
     /// `event`; `None` stands for `message`
     pub name: Option<Bytes>,
     /// `data`, the lines joined by LF; `None` where there is none, or only empty lines
     pub data: Option<Line>,
-    /// `id`, from which a stream can be resumed; empty: from nowhere
+    /// `id`, from which a stream can be resumed; empty: it can't be resumed
     pub id: Option<Bytes>,
     /// `retry`: how long to wait before the stream is opened again
     pub retry: Option<Duration>,
@@ -38,30 +39,28 @@ impl Event {
 pub(crate) struct Events {
     limit: usize,
     buffer: BytesMut,
-    /// so much of the buffer was searched for the end of its first line
+    /// how much of the buffer holds no line end
     scanned: usize,
     at_start: bool,
     /// the last line ended with CR: an LF right behind it is a part of its end
     after_cr: bool,
-    /// of the line that comes nothing is kept
+    /// the line that comes is too long: nothing of it is kept
     dropping: bool,
     event: Event,
     data: Data,
 }
 
-/// The data of the event that comes.
+/// The data of the event, as far as it has come.
 #[derive(Default)]
 enum Data {
     #[default]
     None,
     /// one line, a slice of what was read
     Line(Bytes),
+    /// several lines, joined by LF
     Lines(BytesMut),
-    /// above the limit; `in_line`: the line that comes belongs to it
-    TooLong {
-        skipped: Skipped,
-        in_line: bool,
-    },
+    /// data above the limit; `in_line`: more of its last line comes
+    TooLong { oversized: Oversized, in_line: bool },
 }
 
 impl Events {
@@ -79,7 +78,8 @@ impl Events {
         }
     }
 
-    /// Takes up what was read; all events that it ends must be taken before more is.
+    /// Adds what was read. All complete events must be taken with `next_event` before more is
+    /// added.
     pub(crate) fn feed(&mut self, read: Bytes) {
         if self.buffer.is_empty() {
             // No copy where nobody else holds the read.
@@ -101,8 +101,8 @@ impl Events {
         None
     }
 
-    /// At a proper end of the stream: an event whose last line is complete, and which was not
-    /// ended by an empty line.
+    /// At the end of the stream: an event whose last line is complete, but which no empty line
+    /// ended.
     pub(crate) fn last_event(&mut self) -> Option<Event> {
         if self.buffer.is_empty() { self.dispatch() } else { None }
     }
@@ -125,18 +125,18 @@ impl Events {
         }
         let mut line = line.freeze();
         if std::mem::take(&mut self.dropping) {
-            if let Data::TooLong { skipped, in_line } = &mut self.data
+            if let Data::TooLong { oversized, in_line } = &mut self.data
                 && std::mem::take(in_line)
             {
-                skipped.add(&line);
+                oversized.add(&line);
             }
-            // Its beginning is gone; it was not empty.
+            // The line counts as a comment: its beginning is gone, and it must not count as empty.
             line = Bytes::from_static(b":");
         }
         Some(line)
     }
 
-    /// Passes over the mark at the start of a stream, and over the LF of a CR LF.
+    /// Skips the byte order mark at the start of a stream, and the LF of a CR LF.
     fn skip_marks(&mut self) {
         if self.at_start && self.buffer.len() >= BOM.len() {
             self.at_start = false;
@@ -153,7 +153,7 @@ impl Events {
         }
     }
 
-    /// Gives up on a line that is too long before its end has come.
+    /// Drops what has come of a line that is too long, but for the two ends of data.
     fn bound(&mut self) {
         let is_data = self.buffer.starts_with(b"data:");
         let limit = if is_data && !self.dropping { self.room() } else { OTHER_LINE };
@@ -163,8 +163,8 @@ impl Events {
         let begun = std::mem::take(&mut self.buffer).freeze();
         self.scanned = 0;
         if std::mem::replace(&mut self.dropping, true) {
-            if let Data::TooLong { skipped, in_line: true } = &mut self.data {
-                skipped.add(&begun);
+            if let Data::TooLong { oversized, in_line: true } = &mut self.data {
+                oversized.add(&begun);
             }
         } else if is_data {
             self.too_long(value(&begun, b"data:".len() - 1), true);
@@ -181,6 +181,7 @@ impl Events {
         b"data: \n".len() + self.limit.saturating_sub(before)
     }
 
+    /// Adds a line of the event.
     fn field(&mut self, line: Bytes) {
         let colon = memchr(b':', &line).unwrap_or(line.len());
         match &line[..colon] {
@@ -195,9 +196,9 @@ impl Events {
     }
 
     fn add_data(&mut self, more: Bytes) {
-        if let Data::TooLong { skipped, .. } = &mut self.data {
-            skipped.add(b"\n");
-            return skipped.add(&more);
+        if let Data::TooLong { oversized, .. } = &mut self.data {
+            oversized.add(b"\n");
+            return oversized.add(&more);
         }
         if more.len() + b"data: \n".len() > self.room() {
             return self.too_long(more, false);
@@ -214,23 +215,23 @@ impl Events {
         };
     }
 
-    /// `in_line`: more of this line comes.
+    /// The data is above the limit with `more`; `in_line`: more of this line comes.
     fn too_long(&mut self, more: Bytes, in_line: bool) {
         let before = match std::mem::take(&mut self.data) {
             Data::None => None,
-            Data::Line(line) => Some(Skipped::begin(line)),
-            Data::Lines(lines) => Some(Skipped::begin(lines.freeze())),
-            Data::TooLong { skipped, .. } => Some(skipped),
+            Data::Line(line) => Some(Oversized::begin(line)),
+            Data::Lines(lines) => Some(Oversized::begin(lines.freeze())),
+            Data::TooLong { oversized, .. } => Some(oversized),
         };
-        let skipped = match before {
-            None => Skipped::begin(more),
-            Some(mut skipped) => {
-                skipped.add(b"\n");
-                skipped.add(&more);
-                skipped
+        let oversized = match before {
+            None => Oversized::begin(more),
+            Some(mut oversized) => {
+                oversized.add(b"\n");
+                oversized.add(&more);
+                oversized
             }
         };
-        self.data = Data::TooLong { skipped, in_line };
+        self.data = Data::TooLong { oversized, in_line };
     }
 
     /// The event that an empty line ends.
@@ -240,12 +241,13 @@ impl Events {
             Data::None => None,
             Data::Line(line) => (!line.is_empty()).then_some(Line::Whole(line)),
             Data::Lines(lines) => Some(Line::Whole(lines.freeze())),
-            Data::TooLong { skipped, .. } => Some(skipped.finish(&[])),
+            Data::TooLong { oversized, .. } => Some(oversized.finish(&[])),
         };
         (event != Event::default()).then_some(event)
     }
 }
 
+/// Adds a line of data.
 fn joined(mut lines: BytesMut, more: &[u8]) -> BytesMut {
     lines.put_u8(b'\n');
     lines.put(more);

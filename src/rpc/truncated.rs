@@ -1,4 +1,4 @@
-//! What can be told of a message above `max_message`, of which only the two ends are left.
+//! What can be read of a message above `max_message`, of which only the two ends are left.
 
 use serde_json::value::RawValue;
 

@@ -96,7 +96,11 @@ impl ResponseObserver for SharedSession {
 /// Tells the session that nobody reads what goes back to these requests any more.
 fn tell(session: &Session, responder: &HttpResponder, delivered: bool, closing_cancels: bool) {
     for key in &responder.request.keys {
-        if delivered { session.took(key) } else { session.left(key, closing_cancels) }
+        if delivered {
+            session.answer_delivered(key)
+        } else {
+            session.client_disconnected(key, closing_cancels)
+        }
     }
 }
 

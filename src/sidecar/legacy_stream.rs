@@ -62,7 +62,7 @@ fn resume(legacy: &LegacySession, event: &HeaderValue) -> Response<Body> {
     let response = stream(&responder, missed);
     if !responder.has_ended() {
         let key = responder.request.keys.first().cloned();
-        key.iter().for_each(|key| legacy.session.came_back(key, responder.clone()));
+        key.iter().for_each(|key| legacy.session.stream_resumed(key, responder.clone()));
     }
     response
 }

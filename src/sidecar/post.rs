@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use crate::downstream::http::Body;
 use crate::mcp::error_code::{INVALID_REQUEST, PARSE_ERROR, REFUSED};
 use crate::mcp::params::Params;
-use crate::rpc::lines::with_text;
+use crate::rpc::lines::with_valid_utf8;
 use crate::rpc::message::{Envelope, Kind, Message};
 
 use super::accept::AcceptedTypes;
@@ -39,7 +39,7 @@ impl Sidecar {
             Err(problem) => return not_read(&problem),
         };
         let outcome =
-            with_text(&body, |body, text| self.dispatch(&parts.headers, accept, body, text));
+            with_valid_utf8(&body, |body, text| self.dispatch(&parts.headers, accept, body, text));
         // A call may wait for long: it must hold neither its headers nor the buffer of its body.
         drop((parts, body, self));
         let (mut reader, handshake) = match outcome {

@@ -160,10 +160,10 @@ impl Sessions {
         let this = self.clone();
         table.tasks.spawn(async move {
             tokio::select! {
-                () = session.keep_time() => {}
+                () = session.run_deadlines() => {}
                 () = async {
                     retired.await;
-                    session.at_rest().await;
+                    session.idle().await;
                 } => {}
             }
             session.close();

@@ -15,7 +15,7 @@ use crate::mcp::param_headers::encode;
 use crate::mcp::params::Params;
 use crate::mcp::revision;
 use crate::rpc::id::Id;
-use crate::rpc::lines::keep;
+use crate::rpc::lines::compact;
 use crate::rpc::message::{Envelope, Kind};
 
 /// Headers that go with one message over HTTP besides those that the transport makes itself: the
@@ -190,7 +190,7 @@ impl Outgoing {
 
     /// As it may be kept for longer than its turn.
     pub(crate) fn kept(mut self) -> Self {
-        self.bytes = keep(&self.bytes);
+        self.bytes = compact(&self.bytes);
         self
     }
 }

@@ -1,4 +1,4 @@
-//! Jobs in memory: gone with the process.
+//! The store in memory: it ends with the process.
 //!
 //! One mutex guards the indexes; it is held for map operations only, never across an `.await`, and
 //! no operation walks the whole table (create, finish and get stay flat with the number of jobs).
@@ -18,16 +18,16 @@ use crate::jobs::record::{Record, Status};
 
 use super::{Full, Limits, Store, StoreFuture, ready};
 
-/// How long a tombstone tells what became of an expired job (§5.1).
+/// How long the tombstone of an expired job is kept (§5.1).
 const TOMBSTONE: Duration = Duration::from_secs(24 * 3600);
-/// What a job takes up besides its outcome, about, in bytes.
+/// About how many bytes a job takes up besides its outcome.
 const OVERHEAD: u64 = 1024;
 
 /// The store.
 pub(crate) struct MemoryStore {
     index: Mutex<Index>,
-    /// wakes the sweeper when an earlier time is due
-    sooner: Notify,
+    /// wakes the sweeper when something is due earlier than before
+    earlier_due: Notify,
     limits: Limits,
 }
 
@@ -39,15 +39,17 @@ struct Index {
     by_caller: BTreeMap<(Arc<str>, u64), Uuid>,
     /// what each principal takes up
     usage: HashMap<Arc<str>, Usage>,
-    /// when a result expires, or its tombstone goes
+    /// when a result expires, or its tombstone is removed
     due: BTreeSet<(Instant, Uuid)>,
-    /// results that were fetched, which go when room is needed
+    /// results that were fetched, dropped when room is needed
     fetched: BTreeSet<(Instant, Uuid)>,
-    /// the tombstones in `due`, which go even before those
+    /// the tombstones in `due`, dropped before fetched results
     tombstones: BTreeSet<(Instant, Uuid)>,
-    /// of the job that was created last
+    /// the serial number of the job that was created last
     serial: u64,
+    /// jobs that run
     running: usize,
+    /// bytes that all jobs take up
     stored: u64,
 }
 
@@ -70,14 +72,19 @@ struct Entry {
 }
 
 impl MemoryStore {
+    /// An empty store.
     pub(crate) fn new(limits: Limits) -> Self {
-        MemoryStore { index: Mutex::default(), sooner: Notify::new(), limits }
+        MemoryStore { index: Mutex::default(), earlier_due: Notify::new(), limits }
     }
 
     fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().expect("no panic while the jobs are held")
     }
 
+    /// Makes room for another job.
+    ///
+    /// # Errors
+    /// There is none, for everybody or for this principal.
     fn check_room(&self, index: &mut Index, caller: &Caller) -> Result<(), Full> {
         let Limits { max_running, max_stored } = self.limits;
         if index.running >= max_running {
@@ -91,6 +98,9 @@ impl MemoryStore {
     }
 
     /// Where there are several principals, none may take up more than a quarter (§10).
+    ///
+    /// # Errors
+    /// This one would.
     fn check_share(&self, index: &mut Index, principal: &Arc<str>) -> Result<(), Full> {
         let others = index.usage.len() - usize::from(index.usage.contains_key(principal));
         if others == 0 {
@@ -107,12 +117,13 @@ impl MemoryStore {
         }
     }
 
+    /// Sets when a job is due, and wakes the sweeper if need be.
     fn set_due(&self, mut index: MutexGuard<Index>, id: Uuid, at: Instant) {
         let first = index.due.first().map(|(first, _)| *first);
         index.set_due(id, Some(at));
         drop(index);
         if first.is_none_or(|first| at < first) {
-            self.sooner.notify_one();
+            self.earlier_due.notify_one();
         }
     }
 }
@@ -128,13 +139,13 @@ impl Store for MemoryStore {
     fn finish(&self, record: Arc<Record>) -> StoreFuture<()> {
         let (id, ttl) = (record.id, record.terms.result_ttl);
         let mut index = self.index();
-        index.ended(record);
+        index.mark_ended(record);
         index.make_room(self.limits.max_stored);
         self.set_due(index, id, Instant::now() + ttl);
         ready(())
     }
 
-    fn fetched(&self, id: Uuid) -> StoreFuture<()> {
+    fn mark_fetched(&self, id: Uuid) -> StoreFuture<()> {
         let mut index = self.index();
         let now = Instant::now();
         if let Some(ttl) = index.set_fetched(id, now) {
@@ -150,15 +161,15 @@ impl Store for MemoryStore {
     fn find(&self, caller: &Caller, low: Uuid, high: Uuid) -> StoreFuture<Option<Arc<Record>>> {
         let index = self.index();
         let records = index.jobs.range(low..=high).map(|(_, entry)| &entry.record);
-        let mut own = records.filter(|record| record.caller.own() == caller.own());
+        let mut own = records.filter(|record| record.caller.job_scope() == caller.job_scope());
         let found = own.next().cloned().filter(|_| own.next().is_none());
         ready(found)
     }
 
     fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>> {
-        let Some(own) = caller.own() else { return ready(Vec::new()) };
+        let Some(scope) = caller.job_scope() else { return ready(Vec::new()) };
         let index = self.index();
-        let own = index.by_caller.range((own.clone(), 0)..=(own.clone(), u64::MAX));
+        let own = index.by_caller.range((scope.clone(), 0)..=(scope.clone(), u64::MAX));
         ready(own.rev().take(most).map(|(_, id)| index.jobs[id].record.clone()).collect())
     }
 
@@ -169,9 +180,9 @@ impl Store for MemoryStore {
                 match next {
                     Some(at) => tokio::select! {
                         () = sleep_until(at) => {}
-                        () = self.sooner.notified() => {}
+                        () = self.earlier_due.notified() => {}
                     },
-                    None => self.sooner.notified().await,
+                    None => self.earlier_due.notified().await,
                 }
             }
         })
@@ -186,8 +197,8 @@ impl Index {
     fn insert(&mut self, record: Arc<Record>) {
         self.serial += 1;
         let serial = self.serial;
-        if let Some(own) = record.caller.own() {
-            self.by_caller.insert((own.clone(), serial), record.id);
+        if let Some(scope) = record.caller.job_scope() {
+            self.by_caller.insert((scope.clone(), serial), record.id);
         }
         self.running += 1;
         self.stored += OVERHEAD;
@@ -198,7 +209,7 @@ impl Index {
         self.jobs.insert(record.id, Entry { record, serial, due: None, fetched: None });
     }
 
-    fn ended(&mut self, record: Arc<Record>) {
+    fn mark_ended(&mut self, record: Arc<Record>) {
         let Some(entry) = self.jobs.get_mut(&record.id) else { return };
         entry.record = record.clone();
         let size = record.outcome_size();
@@ -209,16 +220,17 @@ impl Index {
         usage.stored += size;
     }
 
-    fn dropped(&mut self, record: &Record, size: u64) {
+    fn subtract_stored(&mut self, record: &Record, size: u64) {
         self.stored -= size;
         self.usage(record).stored -= size;
     }
 
+    /// Removes a job.
     fn forget(&mut self, id: Uuid) {
         let Some(Entry { record, serial, .. }) = self.jobs.remove(&id) else { return };
-        self.dropped(&record, OVERHEAD);
-        if let Some(own) = record.caller.own() {
-            self.by_caller.remove(&(own.clone(), serial));
+        self.subtract_stored(&record, OVERHEAD);
+        if let Some(scope) = record.caller.job_scope() {
+            self.by_caller.remove(&(scope.clone(), serial));
         }
         let usage = self.usage(&record);
         usage.jobs -= 1;
@@ -237,8 +249,8 @@ impl Index {
         }
     }
 
-    /// Notes the first fetch; returns how long the result is kept from now on. `None`: it was
-    /// fetched before, or has expired.
+    /// Sets the time of the first fetch; returns how long the result is kept from now on. `None`:
+    /// it was fetched before, or has expired.
     fn set_fetched(&mut self, id: Uuid, at: Instant) -> Option<Duration> {
         let entry = self.jobs.get_mut(&id)?;
         if entry.record.status() == Status::Expired || entry.record.fetched.is_some() {
@@ -262,7 +274,7 @@ impl Index {
         None
     }
 
-    /// A result becomes a tombstone, a tombstone goes.
+    /// Makes a tombstone of a result, and removes a tombstone.
     fn expire(&mut self, id: Uuid, now: Instant) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         let (record, due) = (entry.record.clone(), entry.due);
@@ -272,7 +284,7 @@ impl Index {
         match record.expired() {
             Some(tombstone) => {
                 entry.record = Arc::new(tombstone);
-                self.dropped(&record, record.outcome_size());
+                self.subtract_stored(&record, record.outcome_size());
                 self.set_due(id, Some(now + TOMBSTONE));
                 self.tombstones.insert((now + TOMBSTONE, id));
             }
@@ -284,8 +296,8 @@ impl Index {
         }
     }
 
-    /// Over the limit, tombstones and then fetched results go, the oldest first; unfetched ones
-    /// never do (§11).
+    /// Drops tombstones and then fetched results, the oldest first, until no more than `max_stored`
+    /// bytes are taken up; unfetched results are never dropped (§11).
     fn make_room(&mut self, max_stored: u64) {
         while self.stored > max_stored
             && let Some(&(_, id)) = self.tombstones.first().or(self.fetched.first())
@@ -294,7 +306,7 @@ impl Index {
         }
     }
 
-    /// The same for one principal.
+    /// [`Index::make_room`] for the jobs of one principal.
     fn make_room_of(&mut self, principal: &Arc<str>, max_stored: u64) {
         let over = |index: &Self| index.usage.get(principal).is_some_and(|u| u.stored > max_stored);
         if !over(self) {

@@ -1,8 +1,7 @@
-//! Where jobs are kept (contract §11).
+//! The store, which keeps the records of jobs (contract §11).
 //!
-//! A store is asked and answers later: from memory at once, from a disk or another machine after a
-//! while. What is called is done in the order of the calls, whether or not somebody waits for the
-//! answers.
+//! A store answers with a future: in memory it is ready at once, with a disk or another machine
+//! after a while. Calls are done in their order, whether or not somebody awaits the answers.
 
 pub(crate) mod memory;
 #[cfg(test)]
@@ -19,10 +18,10 @@ use crate::config::{self, StoreKind};
 use super::caller::Caller;
 use super::record::Record;
 
-/// What a store will say.
+/// The answer of a store.
 pub(crate) type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
-/// A store that can't do now what it was asked for.
+/// Why a store can't do now what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("the job store: {0}")]
 pub(crate) struct StoreError(pub String);
@@ -45,22 +44,22 @@ pub(crate) struct Limits {
     pub max_stored: u64,
 }
 
-/// A place for jobs. Every implementation passes the tests in [`tests`].
+/// A store of records. Every implementation passes the tests in the module `tests`.
 pub(crate) trait Store: Send + Sync {
-    /// Keeps a job that has just begun. Whether there is room is said at once, since it decides what
-    /// becomes of the call; the answer comes once the job is kept.
+    /// Keeps a job that has just begun. Whether there is room is returned at once, since without
+    /// room the call does not become a job; the future is ready once the job is kept.
     ///
     /// # Errors
     /// One of the [`Limits`] is reached, for everybody or for this principal (§10).
     fn create(&self, record: Arc<Record>) -> Result<StoreFuture<()>, Full>;
 
-    /// Keeps the end of a job. Nobody may be told of it before the answer (§11).
+    /// Keeps the end of a job. Nobody may be told of the end before the future is ready (§11).
     fn finish(&self, record: Arc<Record>) -> StoreFuture<()>;
 
-    /// The result was read to the end: from now on it is kept for `fetched_ttl`.
-    fn fetched(&self, id: Uuid) -> StoreFuture<()>;
+    /// A caller got the result to its end: from now on it is kept for `fetched_ttl`.
+    fn mark_fetched(&self, id: Uuid) -> StoreFuture<()>;
 
-    /// The job of this id, whoever's it is.
+    /// The job of this id, of any caller.
     fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>>;
 
     /// The one job of the caller's own whose id lies in this range; `None` where there is no such
@@ -70,7 +69,7 @@ pub(crate) trait Store: Send + Sync {
     /// The caller's own jobs, newest first, at most `most`.
     fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>>;
 
-    /// Drops results and tombstones when their time has come; runs for ever.
+    /// Drops results and tombstones when they expire; runs for ever.
     fn sweep(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
@@ -82,16 +81,16 @@ pub(crate) fn open(jobs: &config::JobsConfig) -> Arc<dyn Store> {
     }
 }
 
-/// An answer that is there.
+/// An answer that is ready.
 pub(crate) fn ready<T: Send + 'static>(value: T) -> StoreFuture<T> {
     Box::pin(std::future::ready(Ok(value)))
 }
 
-/// Takes an answer that is there already, so that nobody has to wait for a store in memory.
+/// Takes an answer that is ready, so that a store in memory needs no task.
 ///
 /// # Errors
-/// The answer itself, where it is not there yet.
-pub(crate) fn taken_now<T>(
+/// The future itself, where it is not ready yet.
+pub(crate) fn poll_now<T>(
     mut answer: StoreFuture<T>,
 ) -> Result<Result<T, StoreError>, StoreFuture<T>> {
     match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -136,7 +135,7 @@ pub(crate) mod tests {
         let done = ended(&running, result(10));
         store.finish(Arc::new(done.clone())).await.unwrap();
         assert_eq!(*store.get(running.id).await.unwrap().unwrap(), done);
-        store.fetched(running.id).await.unwrap();
+        store.mark_fetched(running.id).await.unwrap();
         let fetched = store.get(running.id).await.unwrap().unwrap();
         assert!(fetched.fetched.is_some());
         assert_eq!(fetched.end, done.end, "reading does not consume (§5.1)");
@@ -210,7 +209,7 @@ pub(crate) mod tests {
         assert_eq!(more().err(), Some(Full::Stored));
         let status = async |at: usize| store.get(jobs[at].id).await.unwrap().unwrap().status();
         assert_eq!((status(0).await, status(1).await), (Status::Completed, Status::Completed));
-        store.fetched(jobs[1].id).await.unwrap();
+        store.mark_fetched(jobs[1].id).await.unwrap();
         assert!(more().is_ok(), "a fetched result makes room (§11)");
         assert_eq!((status(0).await, status(1).await), (Status::Completed, Status::Expired));
     }

@@ -46,8 +46,8 @@ impl Store for SlowStore {
         self.later(self.memory.finish(record))
     }
 
-    fn fetched(&self, id: Uuid) -> StoreFuture<()> {
-        self.memory.fetched(id)
+    fn mark_fetched(&self, id: Uuid) -> StoreFuture<()> {
+        self.memory.mark_fetched(id)
     }
 
     fn get(&self, id: Uuid) -> StoreFuture<Option<Arc<Record>>> {

@@ -9,23 +9,23 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::rpc::id::Id;
-
 use crate::rpc::object::Members;
 use crate::rpc::string::string;
 
 pub(crate) use text::{decode, encode};
 
-/// The keyword of a property's schema that makes a header of it.
+/// The keyword in the schema of a property that makes a header of the argument.
 const KEYWORD: &str = "x-mcp-header";
 
 /// The arguments of one tool that are headers too.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Declared(Vec<Parameter>);
+pub(crate) struct DeclaredHeaders(Vec<Parameter>);
 
+/// One argument that is a header too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parameter {
     header: HeaderName,
-    /// where its value stands in the arguments: names, from the outside in
+    /// where its value stands in the arguments: the names of the members, outermost first
     path: Path,
 }
 
@@ -34,9 +34,9 @@ type Path = Vec<Box<str>>;
 /// Why a tool must not be shown to a client over HTTP: its schema breaks the rules of the headers.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{KEYWORD}` {0}")]
-pub(crate) struct Invalid(String);
+pub(crate) struct InvalidHeaders(String);
 
-impl Declared {
+impl DeclaredHeaders {
     /// Whether no argument is a header.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -68,7 +68,7 @@ impl Declared {
         })
     }
 
-    /// Nothing is parsed for a tool without headers, which is almost every one.
+    /// The members of the arguments; not parsed for a tool without headers, as almost all are.
     fn members<'a>(&self, arguments: Option<&'a str>) -> Members<'a> {
         let arguments = arguments.filter(|_| !self.is_empty());
         arguments.and_then(Members::parse).unwrap_or_default()
@@ -107,6 +107,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
+    /// The text that the header has.
     fn text(&self) -> Cow<'_, str> {
         match self {
             Scalar::Text(text) => Cow::Borrowed(text),
@@ -119,8 +120,8 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    /// Whether a header says the same; numbers in any form, as with ids.
-    fn is(&self, header: &str) -> bool {
+    /// Whether a header has this value; numbers in any form, as with ids.
+    fn equals(&self, header: &str) -> bool {
         match self {
             Scalar::Number(raw) => Id::parse(raw) == Id::parse(header),
             _ => self.text() == header,
@@ -128,8 +129,10 @@ impl<'a> Scalar<'a> {
     }
 }
 
-/// Whether a header is there exactly where there is a value, and says the same. The text of an error
-/// goes on with the name of the argument.
+/// Checks one header: it must be there exactly where there is a value, and be equal to it.
+///
+/// # Errors
+/// A part of a sentence; the name of the argument follows.
 fn check_header(
     headers: &HeaderMap,
     name: &HeaderName,
@@ -140,13 +143,13 @@ fn check_header(
         (None, None) => Ok(()),
         (None, Some(_)) => Err("is missing for the argument"),
         (Some(_), None) => Err("is there without a value of the argument"),
-        // Whoever reads the first and whoever reads the last would disagree.
+        // Readers that take the first one and readers that take the last one would differ.
         (Some(_), Some(_)) if headers.next().is_some() => {
             Err("is there more than once for the argument")
         }
         (Some(header), Some(value)) => match decode(header) {
             None => Err("is not legal text or base64 for the argument"),
-            Some(header) if value.is(&header) => Ok(()),
+            Some(header) if value.equals(&header) => Ok(()),
             Some(_) => Err("does not have the value of the argument"),
         },
     }
@@ -161,12 +164,12 @@ mod tests {
         format!(r#"{{"type":"object","properties":{{{properties}}}}}"#)
     }
 
-    fn declared(properties: &str) -> Declared {
-        Declared::parse(&schema(properties)).unwrap()
+    fn declared(properties: &str) -> DeclaredHeaders {
+        DeclaredHeaders::parse(&schema(properties)).unwrap()
     }
 
     /// Text, integer, boolean and a nested text, with a property that is called like the keyword.
-    fn all() -> Declared {
+    fn all() -> DeclaredHeaders {
         declared(
             r#""region":{"type":"string","x-mcp-header":"Region"},
                "count":{"x-mcp-header":"Count","type":"integer"},
@@ -188,7 +191,7 @@ mod tests {
         let nothing = declared(r#""a":{"type":"string"}"#);
         assert!(nothing.is_empty() && nothing.headers(Some(r#"{"a":"b"}"#)).is_empty());
         assert_eq!(nothing.check(Some("[]"), &HeaderMap::new()), Ok(()));
-        assert_eq!(Declared::parse("true"), Ok(Declared::default()));
+        assert_eq!(DeclaredHeaders::parse("true"), Ok(DeclaredHeaders::default()));
     }
 
     #[test]

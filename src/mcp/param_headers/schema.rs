@@ -1,30 +1,30 @@
-//! Which arguments a tool's schema wants as headers, and the rules for that.
+//! Which arguments the schema of a tool declares as headers, and the rules for that.
 
 use http::HeaderName;
 use memchr::memmem;
 
-use super::{Declared, Invalid, KEYWORD, Parameter};
+use super::{DeclaredHeaders, InvalidHeaders, KEYWORD, Parameter};
 use crate::mcp::header::PARAM_PREFIX;
 use crate::rpc::object::{Members, elements};
 use crate::rpc::string::string;
 
-/// The types of which a value has one text only.
+/// The types that a header can hold.
 const TYPES: [&str; 3] = ["string", "integer", "boolean"];
-/// Keywords that hold schemas by names which mean nothing here.
+/// Keywords that hold schemas by names that are no properties of the arguments.
 const NAMED_SCHEMAS: [&str; 5] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties"];
-/// Keywords that hold values, in which nothing is a keyword.
+/// Keywords whose values hold no schemas.
 const VALUES: [&str; 5] = ["const", "default", "dependentRequired", "enum", "examples"];
-/// Schemas within schemas that are looked into; many JSON readers refuse deeper ones too.
+/// How deep schemas may be nested; many JSON readers refuse deeper ones too.
 const DEPTH: usize = 64;
 
-impl Declared {
+impl DeclaredHeaders {
     /// Reads the `inputSchema` of a tool, given as raw JSON.
     ///
     /// # Errors
     /// The first keyword that breaks a rule: for the log, together with the tool's name.
-    pub(crate) fn parse(input_schema: &str) -> Result<Declared, Invalid> {
-        let mut declared = Declared::default();
+    pub(crate) fn parse(input_schema: &str) -> Result<DeclaredHeaders, InvalidHeaders> {
+        let mut declared = DeclaredHeaders::default();
         declared.read_schema(input_schema, Some(&[]), DEPTH)?;
         Ok(declared)
     }
@@ -37,7 +37,7 @@ impl Declared {
         schema: &str,
         path: Option<&[Box<str>]>,
         depth: usize,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidHeaders> {
         // Nobody writes these letters with escapes.
         if memmem::find(schema.as_bytes(), KEYWORD.as_bytes()).is_none() {
             return Ok(());
@@ -64,7 +64,7 @@ impl Declared {
         schemas: &str,
         path: Option<&[Box<str>]>,
         depth: usize,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidHeaders> {
         let Some(schemas) = Members::parse(schemas) else { return Ok(()) };
         schemas.iter().try_for_each(|schema| {
             let path = path.map(|path| [path, &[schema.name().into()]].concat());
@@ -72,12 +72,13 @@ impl Declared {
         })
     }
 
+    /// Adds the header of a property. `name`: the raw value of the keyword in its `schema`.
     fn declare(
         &mut self,
         schema: &Members,
         name: &str,
         path: Option<&[Box<str>]>,
-    ) -> Result<(), Invalid> {
+    ) -> Result<(), InvalidHeaders> {
         let path = path.filter(|path| !path.is_empty()).ok_or_else(|| {
             invalid("is allowed only on a property that is reached by `properties` alone")
         })?;
@@ -98,8 +99,8 @@ impl Declared {
     }
 }
 
-fn invalid(problem: impl Into<String>) -> Invalid {
-    Invalid(problem.into())
+fn invalid(problem: impl Into<String>) -> InvalidHeaders {
+    InvalidHeaders(problem.into())
 }
 
 #[cfg(test)]
@@ -125,13 +126,13 @@ mod tests {
             (r#""A""#, r#"["string","null"]"#),
         ] {
             let text = schema(&annotated(name, kind));
-            let problem = Declared::parse(&text).unwrap_err().to_string();
+            let problem = DeclaredHeaders::parse(&text).unwrap_err().to_string();
             assert!(problem.starts_with("`x-mcp-header` of \"a\" "), "{text}: {problem}");
         }
         let twice =
             r#""a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}"#;
-        assert!(Declared::parse(&schema(twice)).is_err());
-        assert!(Declared::parse(&schema(r#""a":{"x-mcp-header":"A"}"#)).is_err());
+        assert!(DeclaredHeaders::parse(&schema(twice)).is_err());
+        assert!(DeclaredHeaders::parse(&schema(r#""a":{"x-mcp-header":"A"}"#)).is_err());
     }
 
     #[test]
@@ -148,20 +149,20 @@ mod tests {
             format!(r#"{{"properties":{{"a":{{"patternProperties":{{"x":{inner}}}}}}}}}"#),
             format!(r#"{{"additionalProperties":{inner}}}"#),
         ] {
-            assert!(Declared::parse(&schema).is_err(), "{schema}");
+            assert!(DeclaredHeaders::parse(&schema).is_err(), "{schema}");
         }
         for schema in [
             format!(r#"{{"default":{inner},"enum":[{inner}],"examples":[{inner}]}}"#),
             r#"{"description":"see x-mcp-header","required":["x-mcp-header"]}"#.to_owned(),
             r#"{"$defs":{"x-mcp-header":{"type":"string"}}}"#.to_owned(),
         ] {
-            assert_eq!(Declared::parse(&schema), Ok(Declared::default()), "{schema}");
+            assert_eq!(DeclaredHeaders::parse(&schema), Ok(DeclaredHeaders::default()), "{schema}");
         }
     }
 
     #[test]
     fn a_schema_without_bottom_ends() {
         let deep = format!("{}{KEYWORD:?}{}", r#"{"items":"#.repeat(10_000), "}".repeat(10_000));
-        assert_eq!(Declared::parse(&deep), Err(invalid("stands too deep")));
+        assert_eq!(DeclaredHeaders::parse(&deep), Err(invalid("stands too deep")));
     }
 }

@@ -1,4 +1,4 @@
-//! How any text becomes the value of a header of MCP, `Mcp-Name` or `Mcp-Param-*`.
+//! Any text as the value of a header of MCP, `Mcp-Name` or `Mcp-Param-*`.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! A `tools/call` arrives: it is ours, joins an equal one, waits for its turn, or goes to the server.
+//! A `tools/call` arrives: it is a call of our tools, joins the job of an equal call, waits in
+//! line, or goes to the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::relay::requester::Requester;
 use crate::relay::session::{Locked, Session};
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
-use crate::rpc::lines::keep;
+use crate::rpc::lines::compact;
 use crate::rpc::message::Message;
 use crate::rpc::splice::Edits;
 use crate::upstream::{Headers, Outgoing};
@@ -24,7 +25,7 @@ use crate::upstream::{Headers, Outgoing};
 use super::call::Call;
 use super::pending::{PendingRequest, ProgressToken, RequestKind};
 
-/// What holds for a call.
+/// Tool, policy and budget of a call.
 struct Rules {
     tool: Arc<str>,
     policy: Arc<ToolPolicy>,
@@ -42,9 +43,9 @@ impl Session {
         mut requester: Requester,
     ) {
         let name = params.text("name").unwrap_or_default();
-        if let Some(tool) = state.lists.catalog.ours(&name) {
+        if let Some(tool) = state.lists.catalog.job_tool_named(&name) {
             if state.lists.catalog.must_ask() {
-                state.lists.catalog.hold_call(requester, keep(message.line));
+                state.lists.catalog.hold_call(requester, compact(message.line));
                 return self.read_tools(&mut state);
             }
             return self.job_tool(state, tool, params, requester);
@@ -53,9 +54,9 @@ impl Session {
             self.read_tools(&mut state);
         }
         if state.lists.catalog.is_reading() && self.needs_tools(&state.client.info) {
-            return state.lists.catalog.hold_call(requester, keep(message.line));
+            return state.lists.catalog.hold_call(requester, compact(message.line));
         }
-        if let Err(problem) = self.repeat_params(&state, &mut requester, &name, params) {
+        if let Err(problem) = self.apply_param_headers(&state, &mut requester, &name, params) {
             return self.answer_error(&requester, HEADER_MISMATCH, &problem);
         }
         let (tool, policy) = state.calls.policies.get(&self.config.policy, &name);
@@ -64,7 +65,7 @@ impl Session {
         match self.equal_job(&rules, &requester.headers, message.envelope.params) {
             Some(found) => {
                 drop(state);
-                self.join_or_run(found, rules, keep(message.line), requester);
+                self.join_or_run(found, rules, compact(message.line), requester);
             }
             None => self.run(&mut state, rules, message, params, requester),
         }
@@ -83,7 +84,7 @@ impl Session {
         self.registry.join(&self.fingerprint(headers, params?)?)
     }
 
-    /// §7: the call waits for the job of an equal one; where that can't be joined after all, it runs.
+    /// §7: the call joins the job that was found; where the store has none after all, it runs.
     fn join_or_run(
         self: &Arc<Self>,
         found: StoreFuture<Option<Job>>,
@@ -93,12 +94,12 @@ impl Session {
     ) {
         let session = self.clone();
         self.registry.when(found, move |found| {
-            let message = Message::of(&line);
+            let message = Message::parse(&line);
             let params = Params::parse(message.envelope.params);
             match found {
                 Ok(Some(job)) => {
-                    // A tool that is never deferred waits for the end of the job, which comes by
-                    // then.
+                    // A call that is never deferred waits for the end of the job, which comes
+                    // within `max_runtime`.
                     let longest = rules.policy.max_runtime;
                     let wait = rules.budget.map_or(longest, |budget| budget.min(longest));
                     let until = requester.received + wait;
@@ -111,7 +112,7 @@ impl Session {
         });
     }
 
-    /// Sends a call to the server, or puts it in line.
+    /// Makes the message for the server, and sends it or puts it in line.
     fn run(
         &self,
         state: &mut State,
@@ -122,20 +123,20 @@ impl Session {
     ) {
         let received = requester.received;
         let mut edits = Edits::new();
-        let inside = state.calls.pending.inside_id(&requester.key);
-        let renamed = inside != requester.key;
-        message.go_by(&inside, &mut edits);
+        let upstream_id = state.calls.pending.upstream_id_for(&requester.key);
+        let renamed = upstream_id != requester.key;
+        message.set_id(&upstream_id, &mut edits);
         let token = call_edits(state, message, params, &policy, &mut edits);
         let (out, headers) = (message.edited(edits), requester.headers.clone());
-        let (id, method) = (inside.clone(), Some(Method::CallTool));
+        let (id, method) = (upstream_id.clone(), Some(Method::CallTool));
         let out = Outgoing::request(out, headers, id, method, &message.envelope, params);
         let deadline = budget.map(|budget| {
             let at = received + budget.min(policy.max_runtime);
-            self.add_deadline(state, at, Due::Call(inside.clone()))
+            self.add_deadline(state, at, Due::Call(upstream_id.clone()))
         });
         let call = Call {
             params: message.envelope.params.map_or(Bytes::from_static(b"{}"), |raw| {
-                keep(&message.line.slice_ref(raw.as_bytes()))
+                compact(&message.line.slice_ref(raw.as_bytes()))
             }),
             tool,
             policy,
@@ -143,35 +144,36 @@ impl Session {
             received,
             headers: requester.headers.clone(),
             deadline,
-            waiting: None,
+            queued: None,
             place: None,
             progress: None,
             job: None,
         };
-        self.dispatch(state, inside, (Some(requester), renamed, token), call, out);
+        self.dispatch(state, upstream_id, (Some(requester), renamed, token), call, out);
     }
 
-    /// The call goes to the server, or waits for its turn.
+    /// Sends a call to the server, or puts it in line. `requester`, `renamed` and `token` are those
+    /// of its [`PendingRequest`].
     pub(super) fn dispatch(
         &self,
         state: &mut State,
-        inside: Id,
+        upstream_id: Id,
         (requester, renamed, token): (Option<Requester>, bool, Option<ProgressToken>),
         mut call: Call,
         out: Outgoing,
     ) {
-        let may_go = self.take_place(&mut call, &inside);
-        call.waiting = (!may_go).then(|| out.clone().kept());
+        let may_go = self.enter_queue(&mut call, &upstream_id);
+        call.queued = (!may_go).then(|| out.clone().kept());
         let kind = RequestKind::Call(Box::new(call));
         let pending = PendingRequest { requester, renamed, token, kind };
-        state.calls.pending.insert(inside.clone(), pending);
-        if may_go && let Err(cause) = self.to_server(state, out) {
-            self.refuse(state, &inside, &cause);
+        state.calls.pending.insert(upstream_id.clone(), pending);
+        if may_go && let Err(cause) = self.send_to_server(state, out) {
+            self.fail_unsent(state, &upstream_id, &cause);
         }
     }
 }
 
-/// §1.1.4: takes the caller's wish out, names the progress token or puts one in.
+/// §1.1.4: takes `unhurry/answer_within` out, and replaces the progress token or puts one in.
 fn call_edits(
     state: &mut State,
     message: &Message,
@@ -179,15 +181,15 @@ fn call_edits(
     policy: &ToolPolicy,
     edits: &mut Edits,
 ) -> Option<ProgressToken> {
-    let mut change = MetaEdit { drop_answer_within: params.has_wish(), token: None };
+    let mut change = MetaEdit { drop_answer_within: params.has_answer_within(), token: None };
     let own;
     let token = match params.progress_token() {
-        Some(raw) => state.calls.pending.name_token(message.text, raw, edits),
+        Some(raw) => state.calls.pending.map_token(message.text, raw, edits),
         None if policy.ask_progress => {
-            let inside = state.calls.pending.own_id();
-            own = inside.to_json();
+            let upstream = state.calls.pending.new_id();
+            own = upstream.to_json();
             change.token = Some(&own);
-            Some(ProgressToken { inside, outside: None })
+            Some(ProgressToken { upstream, downstream: None })
         }
         None => None,
     };

@@ -18,17 +18,18 @@ impl Session {
         policy: &ToolPolicy,
         params: &Params,
     ) -> Option<Duration> {
-        // A task is not ours to defer.
+        // A call with `params.task` is never deferred (§1.1.4).
         if params.get("task").is_some() {
             return None;
         }
         let learned = self.time_outs.limit(&self.caller, client);
-        let (budget, _) = self.config.policy.budget(policy, &client.policy, params.wish(), learned);
+        let (budget, _) =
+            self.config.policy.budget(policy, &client.policy, params.answer_within(), learned);
         budget.duration().map(at_least)
     }
 
-    /// The budget of a client's calls where neither tool nor caller says otherwise; `None`: they are
-    /// never deferred.
+    /// The budget of a client's calls where neither tool nor caller says otherwise; `None`: they
+    /// are never deferred.
     pub(in crate::relay) fn budget_of_client(&self, client: &Client) -> Option<Duration> {
         let Budget::After(budget) = client.policy.budget else { return None };
         let learned = self.time_outs.limit(&self.caller, client);
@@ -36,7 +37,7 @@ impl Session {
     }
 }
 
-/// The time that a budget stands for.
+/// A budget of zero still waits a little (§4.1).
 fn at_least(budget: Duration) -> Duration {
     if budget.is_zero() { AT_ONCE } else { budget }
 }

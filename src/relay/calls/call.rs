@@ -31,16 +31,16 @@ pub(crate) struct Call {
     pub received: Instant,
     /// the raw `params`, as the client wrote them
     pub params: Bytes,
-    /// what goes with it over HTTP
+    /// the headers that go to the server with it over HTTP
     pub headers: Headers,
     pub deadline: Option<Slot>,
     /// the message itself while the call waits in line
-    pub waiting: Option<Outgoing>,
-    /// its place there, where its tool has a line
+    pub queued: Option<Outgoing>,
+    /// its place in line, where its tool has `max_concurrent`
     pub place: Option<Place>,
     /// the last progress, raw JSON
     pub progress: Option<Box<str>>,
-    /// set once nobody waits for the answer any more
+    /// set once the call has become a job
     pub job: Option<Arc<LiveJob>>,
 }
 
@@ -51,13 +51,13 @@ impl fmt::Debug for Call {
 }
 
 impl Call {
-    /// Whether it waits for its turn (§3 `max_concurrent`).
-    pub(crate) fn is_in_line(&self) -> bool {
-        self.waiting.is_some()
+    /// Whether it waits in line (§3 `max_concurrent`).
+    pub(crate) fn is_queued(&self) -> bool {
+        self.queued.is_some()
     }
 
-    /// Notes progress of the server, without its token.
-    pub(crate) fn note_progress(&mut self, params: &Params) {
+    /// Notes the last progress of the server, for the job; the token is left out.
+    pub(crate) fn set_progress(&mut self, params: &Params) {
         let known = ["progress", "total", "message"];
         let members = known.iter().filter_map(|key| Some((key, bounded(params.get(key)?)?)));
         let members: Vec<_> = members.map(|(key, value)| format!("\"{key}\":{value}")).collect();
@@ -68,7 +68,7 @@ impl Call {
         }
     }
 
-    /// Whether this result is a question of a modern server.
+    /// Whether this result is `input_required` (2026-07-28).
     pub(crate) fn asks_for_input(&self, result: Option<&str>) -> bool {
         let kind = || Members::parse(result?)?.text("resultType");
         self.client.is_modern() && kind().is_some_and(|kind| kind == "input_required")
@@ -87,7 +87,7 @@ impl Call {
             params: Bytes::copy_from_slice(params.as_bytes()),
             headers: None,
             deadline: None,
-            waiting: None,
+            queued: None,
             place: None,
             progress: None,
             job: None,
@@ -101,10 +101,7 @@ fn bounded(raw: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(raw));
     }
     let text = string(raw)?;
-    let mut end = PROGRESS / 2;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(PROGRESS / 2);
     Some(Cow::Owned(quoted(&format!("{}…", &text[..end]))))
 }
 

@@ -1,5 +1,6 @@
-//! Arguments that are HTTP headers too (`Mcp-Param-*`, 2026-07-28). An HTTP client makes them, an
-//! HTTP server checks them: where only one side speaks HTTP, that is for the proxy to do.
+//! Arguments that are HTTP headers too (`Mcp-Param-*`, 2026-07-28). An HTTP client makes these
+//! headers, an HTTP server checks them; where only one side speaks HTTP, the proxy does the other
+//! part.
 
 use std::sync::Arc;
 
@@ -19,12 +20,13 @@ use crate::rpc::message::{Message, text_of};
 use super::call::Call;
 
 impl Session {
-    /// The server wants the headers, and the client sends none.
+    /// Whether the proxy makes the headers: the server wants them, and the client sends none.
     pub(in crate::relay) fn makes_param_headers(&self) -> bool {
         self.client.param_headers() == ParamHeaders::MadeByProxy && self.config.remote().is_some()
     }
 
-    /// The client sends the headers, and the server does not see them.
+    /// Whether the proxy checks the headers: the client sends them, and the server does not see
+    /// them.
     fn checks_param_headers(&self) -> bool {
         self.client.param_headers() == ParamHeaders::MadeByClient && self.config.remote().is_none()
     }
@@ -34,20 +36,25 @@ impl Session {
         client.is_modern() && (self.makes_param_headers() || self.checks_param_headers())
     }
 
-    /// Whether the server refuses a call for headers that we made: what is known of its tools is out
-    /// of date.
-    pub(super) fn missed_headers(&self, call: &Call, message: &Message) -> bool {
+    /// Whether the server refuses a call for headers that we made: then its tools have changed
+    /// since they were read.
+    pub(super) fn is_header_mismatch(&self, call: &Call, message: &Message) -> bool {
         message.envelope.error_code() == Some(HEADER_MISMATCH)
             && call.client.is_modern()
             && self.makes_param_headers()
     }
 
-    /// Reads the list again, and sends the call once more, with the headers that the server wants
-    /// now. It has not looked at the call itself.
-    pub(super) fn call_again(&self, state: &mut State, call: &Call, requester: Requester) {
+    /// Reads the tools again, and then sends the call once more, with the headers that the server
+    /// wants now. The server has not begun with the call, so it may be sent twice (§7).
+    pub(super) fn retry_with_new_headers(
+        &self,
+        state: &mut State,
+        call: &Call,
+        requester: Requester,
+    ) {
         let params = Some(text_of(&call.params));
         let line = request_line(&requester.key, Method::CallTool, params);
-        let requester = Requester { headers: None, refused: true, ..requester };
+        let requester = Requester { headers: None, headers_refused: true, ..requester };
         let reading = state.lists.catalog.is_reading();
         state.lists.catalog.hold_call(requester, line);
         if !reading {
@@ -59,7 +66,7 @@ impl Session {
     ///
     /// # Errors
     /// A sentence for the client on the header that differs from the arguments.
-    pub(super) fn repeat_params(
+    pub(super) fn apply_param_headers(
         &self,
         state: &State,
         requester: &mut Requester,

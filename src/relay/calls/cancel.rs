@@ -1,5 +1,4 @@
-//! `notifications/cancelled` of the client: a user who has changed their mind, or a client that
-//! gave up (contract §6).
+//! `notifications/cancelled` of the client: its user cancelled, or it timed out (contract §6).
 
 use std::sync::Arc;
 
@@ -18,9 +17,10 @@ use crate::upstream::{Headers, Outgoing};
 
 use super::call::Call;
 use super::pending::RequestKind;
-use super::under_way::{Standing, Waiting};
+use super::under_way::{RequestState, WaitTask};
 
 impl Session {
+    /// A `notifications/cancelled` of the client.
     pub(in crate::relay) fn cancelled(
         self: &Arc<Self>,
         message: &Message,
@@ -32,48 +32,48 @@ impl Session {
             return self.upstream.send_if_up(as_it_is(message, headers, params));
         };
         let mut state = self.state();
-        match state.calls.find(&id) {
-            Standing::Waiting => {
+        match state.calls.state_of(&id) {
+            RequestState::Waiting => {
                 if let Some(wait) = state.calls.waits.remove(&id) {
                     self.wait_cancelled(&wait, params);
                 }
             }
-            Standing::Pending(inside) => {
-                self.cancel_request(&mut state, message, params, raw, &inside, headers);
+            RequestState::Pending(upstream_id) => {
+                self.cancel_request(&mut state, message, params, raw, &upstream_id, headers);
             }
+            // The request, or its answer, was held here: the server has nothing to cancel.
             _ if state.lists.catalog.cancel(&id) => debug!("the server has answered already"),
-            // Its handle is out (§4.3).
-            Standing::Disconnected | Standing::Parted => {
+            RequestState::Disconnected | RequestState::AnsweredByProxy => {
                 debug!("ignored a late cancel of a call that has its handle");
             }
-            Standing::Undelivered | Standing::Unknown => {
+            RequestState::Undelivered | RequestState::Unknown => {
                 self.upstream.send_if_up(as_it_is(message, headers, params));
             }
         }
-        self.note_answered();
+        self.notify_request_over();
     }
 
-    /// It ends the wait, never the job (§5.1).
-    fn wait_cancelled(&self, wait: &Waiting, params: &Params) {
+    /// A cancel of a request that waits for a job ends the wait, never the job (§5.1).
+    fn wait_cancelled(&self, wait: &WaitTask, params: &Params) {
         wait.task.abort();
         if says_time_out(&params.text("reason").unwrap_or_default()) {
             self.time_outs.timed_out(&self.caller, &wait.client, wait.since.elapsed());
         }
     }
 
-    /// `raw`: the id that the notification names.
+    /// Cancels a request that the server has. `raw`: the id that the notification names.
     fn cancel_request(
         &self,
         state: &mut State,
         message: &Message,
         params: &Params,
         raw: &str,
-        inside: &Id,
+        upstream_id: &Id,
         headers: &Headers,
     ) {
-        let Some(pending) = state.calls.pending.get(inside) else { return };
+        let Some(pending) = state.calls.pending.get(upstream_id) else { return };
         let gave_up = match &pending.kind {
-            // Not to be cancelled, says MCP; the answer is still wanted.
+            // MCP forbids to cancel it, so its answer is still sent.
             RequestKind::Initialize => {
                 return self.upstream.send_if_up(as_it_is(message, headers, params));
             }
@@ -82,27 +82,27 @@ impl Session {
             }
             _ => false,
         };
-        if gave_up && self.detach(state, inside) {
+        if gave_up && self.detach(state, upstream_id) {
             return;
         }
-        let Some(pending) = state.calls.pending.withdraw(inside) else { return };
+        let Some(pending) = state.calls.pending.withdraw(upstream_id) else { return };
         if let RequestKind::Call(call) = pending.kind {
-            let in_line = call.is_in_line();
-            self.call_over(state, &call);
-            if in_line {
+            let was_queued = call.is_queued();
+            self.release_cancelled(state, &call);
+            if was_queued {
                 return;
             }
         }
         let mut edits = Edits::new();
         if pending.renamed {
-            edits.replace(message.text, raw, inside.to_json());
+            edits.replace(message.text, raw, upstream_id.to_json());
         }
         let line = message.edited(edits);
-        let out = Outgoing::cancelled(line, headers.clone(), inside.clone(), params);
+        let out = Outgoing::cancelled(line, headers.clone(), upstream_id.clone(), params);
         self.upstream.send_if_up(out);
     }
 
-    /// Whether the client gave up, or its user did; learns from it.
+    /// Whether the client timed out (`true`) or its user cancelled; a time-out is remembered.
     fn is_time_out(&self, call: &Call, reason: &str) -> bool {
         let age = call.received.elapsed();
         let said = says_time_out(reason);

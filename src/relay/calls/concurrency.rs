@@ -1,5 +1,5 @@
-//! Tools with `max_concurrent`: some calls run, the others stand in line, first come first served
-//! (contract §3). The limit is the server's: sessions that share a server stand in one line.
+//! Tools with `max_concurrent`: some calls run, the others wait in line, first come first served
+//! (contract §3). The limit is the server's: sessions that share a server have one queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -11,37 +11,37 @@ use tracing::debug;
 use crate::jobs::live::Place;
 use crate::rpc::id::Id;
 
-/// The lines of one server, by tool.
+/// The queues of one server, by tool.
 #[derive(Default)]
-pub(crate) struct Concurrency(Mutex<HashMap<Arc<str>, Line>>);
+pub(crate) struct Concurrency(Mutex<HashMap<Arc<str>, ToolQueue>>);
 
 #[derive(Default)]
-struct Line {
+struct ToolQueue {
     running: usize,
-    waiting: VecDeque<Ticket>,
+    waiting: VecDeque<QueuedCall>,
 }
 
-/// A call in line.
-pub(crate) struct Ticket {
-    /// whom it is told that its turn has come
-    pub turns: Weak<Turns>,
+/// A call that waits in line.
+pub(crate) struct QueuedCall {
+    /// where it is put when its turn has come
+    pub ready_calls: Weak<ReadyCalls>,
     pub call: Id,
     pub place: Place,
 }
 
 /// The calls of one session whose turn has come.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct ReadyCalls {
     calls: Mutex<VecDeque<(Arc<str>, Id)>>,
     added: Notify,
 }
 
-impl Turns {
+impl ReadyCalls {
     fn calls(&self) -> MutexGuard<'_, VecDeque<(Arc<str>, Id)>> {
         self.calls.lock().expect("no panic while the turns are held")
     }
 
-    /// It is this call's turn.
+    /// Adds a call whose turn has come.
     pub(crate) fn add(&self, tool: Arc<str>, call: Id) {
         self.calls().push_back((tool, call));
         self.added.notify_one();
@@ -52,60 +52,61 @@ impl Turns {
         self.calls().pop_front()
     }
 
-    /// Waits until one was added.
+    /// Waits until a call was added.
     pub(crate) async fn added(&self) {
         self.added.notified().await;
     }
 }
 
 impl Concurrency {
-    fn lines(&self) -> MutexGuard<'_, HashMap<Arc<str>, Line>> {
+    fn queues(&self) -> MutexGuard<'_, HashMap<Arc<str>, ToolQueue>> {
         self.0.lock().expect("no panic while the lines are held")
     }
 
-    /// Takes one of `most` places, or the last one in line; whether the call may go.
-    pub(crate) fn enter(&self, tool: &Arc<str>, most: usize, ticket: Ticket) -> bool {
-        let mut lines = self.lines();
-        let line = lines.entry(tool.clone()).or_default();
-        if line.running < most && line.waiting.is_empty() {
-            line.running += 1;
+    /// Takes one of `most` places, or the last one in line. `true`: the call may go to the server.
+    pub(crate) fn enter(&self, tool: &Arc<str>, most: usize, queued_call: QueuedCall) -> bool {
+        let mut queues = self.queues();
+        let queue = queues.entry(tool.clone()).or_default();
+        if queue.running < most && queue.waiting.is_empty() {
+            queue.running += 1;
             return true;
         }
-        line.waiting.push_back(ticket);
-        line.number();
-        debug!(tool = &**tool, place = line.waiting.len(), "the call waits in line");
+        queue.waiting.push_back(queued_call);
+        queue.renumber();
+        debug!(tool = &**tool, place = queue.waiting.len(), "the call waits in line");
         false
     }
 
-    /// A call has left the server; the first in line gets its place, and is returned.
-    pub(crate) fn leave(&self, tool: &Arc<str>) -> Option<Ticket> {
-        let mut lines = self.lines();
-        let line = lines.get_mut(tool)?;
-        let next = line.waiting.pop_front();
+    /// A call frees its place; the first in line gets it, and is returned.
+    pub(crate) fn release(&self, tool: &Arc<str>) -> Option<QueuedCall> {
+        let mut queues = self.queues();
+        let queue = queues.get_mut(tool)?;
+        let next = queue.waiting.pop_front();
         match &next {
-            Some(ticket) => ticket.place.store(0, Ordering::Relaxed),
-            None => line.running -= 1,
+            Some(queued_call) => queued_call.place.store(0, Ordering::Relaxed),
+            None => queue.running -= 1,
         }
-        line.number();
-        if line.running == 0 {
-            lines.remove(tool);
+        queue.renumber();
+        if queue.running == 0 {
+            queues.remove(tool);
         }
         next
     }
 
-    /// A call leaves the line without having run.
-    pub(crate) fn quit(&self, tool: &Arc<str>, place: &Place) {
-        if let Some(line) = self.lines().get_mut(tool) {
-            line.waiting.retain(|ticket| !Arc::ptr_eq(&ticket.place, place));
-            line.number();
+    /// Takes out a call that waits in line.
+    pub(crate) fn remove(&self, tool: &Arc<str>, place: &Place) {
+        if let Some(queue) = self.queues().get_mut(tool) {
+            queue.waiting.retain(|queued_call| !Arc::ptr_eq(&queued_call.place, place));
+            queue.renumber();
         }
     }
 }
 
-impl Line {
-    fn number(&self) {
-        for (place, ticket) in self.waiting.iter().enumerate() {
-            ticket.place.store(place + 1, Ordering::Relaxed);
+impl ToolQueue {
+    /// Tells each call in line which place it has now.
+    fn renumber(&self) {
+        for (place, queued_call) in self.waiting.iter().enumerate() {
+            queued_call.place.store(place + 1, Ordering::Relaxed);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From call to job: the budget of a call ended, or its client gave up.
+//! A call becomes a job: its budget is over, or its client gave up.
 
 use std::sync::{Arc, Weak};
 
@@ -9,7 +9,7 @@ use crate::config::Duplicates;
 use crate::jobs::handle::handle;
 use crate::jobs::live::{Job, LiveJob, Owner};
 use crate::jobs::record::Outcome;
-use crate::jobs::registry::{Begun, Start};
+use crate::jobs::registry::{CreatedJob, NewJob};
 use crate::jobs::wording::{self, seconds};
 use crate::mcp::compose::result_line;
 use crate::relay::session::Session;
@@ -21,25 +21,25 @@ use crate::rpc::object::Members;
 use super::call::Call;
 use super::pending::{PendingRequest, RequestKind};
 
-/// The short form of the arguments, in bytes (§10).
+/// The longest form of the arguments that is shown and stored, in bytes (§10).
 const SHORT: usize = 120;
 
 impl Session {
-    /// The budget of a call ended, or the longest time that a job may run.
+    /// The budget of a call is over, or the `max_runtime` of a job.
     pub(in crate::relay) fn call_due(&self, state: &mut State, id: &Id) {
         let Some(call) = state.calls.pending.call_mut(id) else { return };
         call.deadline = None;
         match call.job.clone() {
             Some(job) => self.overrun(state, &job),
-            None => self.hand_out(state, id),
+            None => self.send_handle(state, id),
         }
     }
 
-    /// The client gets a handle, as soon as the job is stored.
-    fn hand_out(&self, state: &mut State, id: &Id) {
-        let Some(Begun { job, stored }) = self.make_job(state, id) else { return };
-        let Some(requester) = state.calls.pending.detach(id) else { return };
-        state.calls.part(&requester);
+    /// Makes a job of the call, and sends the handle once the job is stored.
+    fn send_handle(&self, state: &mut State, id: &Id) {
+        let Some(CreatedJob { job, stored }) = self.create_job(state, id) else { return };
+        let Some(requester) = state.calls.pending.take_requester(id) else { return };
+        state.calls.mark_answered_by_proxy(&requester);
         let view = self.view(state);
         self.once_stored(state, stored, move |session| {
             let Job { record, .. } = &Job::live(&job);
@@ -49,11 +49,11 @@ impl Session {
         });
     }
 
-    /// The client gave up: the call goes on as a job. `false`: there is no room for one.
+    /// The client gave up: the call goes on as a job. `false`: there is no room for another job.
     pub(super) fn detach(&self, state: &mut State, id: &Id) -> bool {
-        let Some(Begun { job, stored }) = self.make_job(state, id) else { return false };
-        if let Some(requester) = state.calls.pending.detach(id) {
-            state.calls.part(&requester);
+        let Some(CreatedJob { job, stored }) = self.create_job(state, id) else { return false };
+        if let Some(requester) = state.calls.pending.take_requester(id) {
+            state.calls.mark_answered_by_proxy(&requester);
         }
         info!(
             job = job.record.short_id(),
@@ -61,14 +61,15 @@ impl Session {
             "job started: the client gave up after {}",
             seconds(job.elapsed())
         );
-        // Nobody is told of it.
+        // Nobody waits for the store: no handle is sent.
         self.once_stored(state, stored, |_| {});
         true
     }
 
-    fn make_job(&self, state: &mut State, id: &Id) -> Option<Begun> {
+    /// Makes a job of a call; `None` where there is no room for another one.
+    fn create_job(&self, state: &mut State, id: &Id) -> Option<CreatedJob> {
         let call = state.calls.pending.call(id)?;
-        let begun = match self.registry.create(self.start_of(state, call)) {
+        let begun = match self.registry.create(self.new_job(state, call)) {
             Ok(begun) => begun,
             Err(full) => {
                 warn!(
@@ -86,7 +87,7 @@ impl Session {
         begun.job.set_upstream_id(id.clone());
         call.job = Some(begun.job.clone());
         if !call.client.is_modern() {
-            // Only a modern server may want the call again, with answers to its question.
+            // Only a call to a modern server may be sent again, with the answers to its question.
             call.params = Bytes::new();
         }
         let at = call.received + call.policy.max_runtime;
@@ -98,12 +99,12 @@ impl Session {
         Some(begun)
     }
 
-    /// What is fixed when a call becomes a job.
-    pub(super) fn start_of(&self, state: &State, call: &Call) -> Start {
+    /// What the registry has to know of a call that becomes a job.
+    pub(super) fn new_job(&self, state: &State, call: &Call) -> NewJob {
         let params = text_of(&call.params);
         let join = call.policy.duplicates == Duplicates::Join;
-        let owner: Weak<dyn Owner> = self.me.clone();
-        Start {
+        let owner: Weak<dyn Owner> = self.weak_self.clone();
+        NewJob {
             caller: self.caller.clone(),
             tool: call.tool.clone(),
             arguments: short_arguments(params),
@@ -116,7 +117,7 @@ impl Session {
         }
     }
 
-    /// A job is older than `max_runtime`: it is cancelled and fails (§3).
+    /// A job runs for longer than `max_runtime`: its call is cancelled, and it fails (§3).
     fn overrun(&self, state: &mut State, job: &Arc<LiveJob>) {
         let limit = job.record.terms.max_runtime;
         let cause = match job.place() {
@@ -124,11 +125,11 @@ impl Session {
             _ => wording::never_began(limit),
         };
         self.registry.finish(job, Outcome::Lost(cause.into()));
-        self.withdraw(state, job, &format!("longer than max_runtime ({})", seconds(limit)));
+        self.cancel_job_call(state, job, &format!("longer than max_runtime ({})", seconds(limit)));
     }
 
-    /// Takes a job's call back from the server, by the means of its era.
-    fn withdraw(&self, state: &mut State, job: &LiveJob, reason: &str) {
+    /// Cancels the call of a job at the server.
+    fn cancel_job_call(&self, state: &mut State, job: &LiveJob, reason: &str) {
         let Some(id) = job.upstream_id() else { return };
         let is_its_call = |pending: &PendingRequest| match &pending.kind {
             RequestKind::Call(call) => {
@@ -137,7 +138,7 @@ impl Session {
             _ => false,
         };
         if state.calls.pending.get(&id).is_some_and(is_its_call) {
-            self.take_back(state, &id, reason);
+            self.cancel_pending(state, &id, reason);
         }
     }
 }
@@ -145,9 +146,9 @@ impl Session {
 impl Owner for Session {
     fn cancel(&self, job: &LiveJob) {
         let mut state = self.state();
-        // A parked call has been answered by the server: there is nothing to take back.
+        // The server has answered a parked call, so there is nothing to cancel.
         if self.unpark(&mut state, job).is_none() {
-            self.withdraw(&mut state, job, "cancelled with job_cancel");
+            self.cancel_job_call(&mut state, job, "cancelled with job_cancel");
         }
     }
 }
@@ -159,9 +160,6 @@ fn short_arguments(params: &str) -> Box<str> {
     if raw.len() <= SHORT {
         return raw.into();
     }
-    let mut end = SHORT - '…'.len_utf8();
-    while !raw.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = raw.floor_char_boundary(SHORT - '…'.len_utf8());
     format!("{}…", &raw[..end]).into()
 }

@@ -15,34 +15,36 @@ use crate::rpc::message::Message;
 
 use super::call::{Call, outcome_of};
 use super::pending::{PendingRequest, RequestKind};
-use super::under_way::{Disconnected, Standing, Undelivered};
+use super::under_way::{Disconnected, RequestState, Undelivered};
 
 impl Session {
-    /// Nobody reads the answer to this request any more. `closing_cancels`: in the modern era that is
-    /// the way to cancel; in the legacy era it says nothing of the work, which goes on.
-    pub(crate) fn left(&self, key: &Id, closing_cancels: bool) {
+    /// The client closed the stream of this request. `closing_cancels`: in the modern era that
+    /// cancels the request; in the legacy era it does not, and the call goes on.
+    pub(crate) fn client_disconnected(&self, key: &Id, closing_cancels: bool) {
         let mut state = self.state();
-        match state.calls.find(key) {
-            Standing::Waiting => {
+        match state.calls.state_of(key) {
+            RequestState::Waiting => {
                 if let Some(wait) = state.calls.waits.remove(key) {
                     wait.task.abort();
                 }
             }
-            Standing::Pending(inside) => self.left_request(&mut state, &inside, closing_cancels),
-            Standing::Undelivered => {
+            RequestState::Pending(upstream_id) => {
+                self.request_disconnected(&mut state, &upstream_id, closing_cancels)
+            }
+            RequestState::Undelivered => {
                 if let Some(Undelivered { call, outcome }) = state.calls.undelivered.remove(key) {
-                    self.keep_answer(&state, &call, outcome);
+                    self.store_undelivered(&state, &call, outcome);
                 }
             }
-            Standing::Disconnected | Standing::Parted | Standing::Unknown => {
+            RequestState::Disconnected | RequestState::AnsweredByProxy | RequestState::Unknown => {
                 state.lists.catalog.cancel(key);
             }
         }
-        self.note_answered();
+        self.notify_request_over();
     }
 
-    /// A long answer leaves bit by bit, and its client may go away meanwhile.
-    pub(super) fn note_delivery(
+    /// Remembers a long answer until it is delivered, since its client may close the stream before.
+    pub(super) fn track_delivery(
         &self,
         state: &mut State,
         requester: &Requester,
@@ -55,8 +57,8 @@ impl Session {
         }
     }
 
-    /// The client has taken all of the answer.
-    pub(crate) fn took(&self, key: &Id) {
+    /// The whole answer to this request has been delivered.
+    pub(crate) fn answer_delivered(&self, key: &Id) {
         let mut state = self.state();
         if !state.calls.undelivered.is_empty() {
             state.calls.undelivered.remove(key);
@@ -64,31 +66,32 @@ impl Session {
     }
 
     /// An answer that could not be delivered becomes a finished job (§6).
-    fn keep_answer(&self, state: &State, call: &Call, outcome: Outcome) {
-        match self.registry.create(self.start_of(state, call)) {
+    fn store_undelivered(&self, state: &State, call: &Call, outcome: Outcome) {
+        match self.registry.create(self.new_job(state, call)) {
             Ok(begun) => drop(self.registry.finish(&begun.job, outcome.copied())),
             Err(full) => warn!("an answer that its client did not take is lost ({full})"),
         }
     }
 
-    fn left_request(&self, state: &mut State, inside: &Id, closing_cancels: bool) {
-        debug!(id = inside.to_json(), "the client left before the answer");
-        let cancels = closing_cancels && self.is_cancel(state, inside);
+    /// The client closed the stream of a request that the server has.
+    fn request_disconnected(&self, state: &mut State, upstream_id: &Id, closing_cancels: bool) {
+        debug!(id = upstream_id.to_json(), "the client left before the answer");
+        let cancels = closing_cancels && self.disconnect_cancels(state, upstream_id);
         if cancels {
-            return self.take_back(state, inside, "the client closed its stream");
+            return self.cancel_pending(state, upstream_id, "the client closed its stream");
         }
-        // Whatever can be no job runs on; its answer waits for a client that comes back.
+        // A request that is no call goes on; its answer is for a client that resumes the stream.
         let Some(PendingRequest {
             kind: RequestKind::Call(call), requester: Some(requester), ..
-        }) = state.calls.pending.get(inside)
+        }) = state.calls.pending.get(upstream_id)
         else {
             return;
         };
         let budget = call.deadline.map(|slot| slot.0);
         let until = budget.unwrap_or(call.received + call.policy.max_runtime);
         let requester = requester.clone();
-        if self.detach(state, inside)
-            && let Some(job) = state.calls.pending.get(inside).and_then(PendingRequest::job)
+        if self.detach(state, upstream_id)
+            && let Some(job) = state.calls.pending.get(upstream_id).and_then(PendingRequest::job)
         {
             let disconnected = Disconnected { job: job.clone(), until, requester };
             state.calls.disconnected.retain(|_, other| !other.job.is_done());
@@ -99,21 +102,21 @@ impl Session {
 
     /// The client resumes the stream of a request whose call went on as a job: it gets the answer
     /// that it waited for, result or handle, on that stream.
-    pub(crate) fn came_back(self: &Arc<Self>, key: &Id, reply: Reply) {
+    pub(crate) fn stream_resumed(self: &Arc<Self>, key: &Id, reply: Reply) {
         let mut state = self.state();
         let Some(Disconnected { requester, job, until }) = state.calls.disconnected.remove(key)
         else {
             return;
         };
         let requester = Requester { reply, ..requester };
-        self.wait_again(state, requester, &job, until);
+        self.resume_wait(state, requester, &job, until);
     }
 
-    /// Whether a modern client that left has cancelled. Two that leave at the same age of a call
-    /// have a time-out: from then on the budget is below it.
-    fn is_cancel(&self, state: &State, inside: &Id) -> bool {
-        let Some(call) = state.calls.pending.call(inside) else { return true };
-        self.time_outs.left(&self.caller, &call.client, call.received.elapsed());
+    /// Whether a modern client that closed its stream has cancelled. Where it does so twice at the
+    /// same age of a call, that is its time-out, and from then on the budget is below it.
+    fn disconnect_cancels(&self, state: &State, upstream_id: &Id) -> bool {
+        let Some(call) = state.calls.pending.call(upstream_id) else { return true };
+        self.time_outs.disconnected(&self.caller, &call.client, call.received.elapsed());
         call.policy.on_client_cancel != OnClientCancel::Detach
     }
 }

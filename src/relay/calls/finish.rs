@@ -14,7 +14,7 @@ use super::call::{Call, outcome_of};
 use super::pending::RequestKind;
 
 impl Session {
-    /// The server's answer: to the client that waits, or into the job.
+    /// The server's answer goes to the client that waits, or into the job.
     pub(in crate::relay) fn call_answered(
         &self,
         state: &mut State,
@@ -22,11 +22,11 @@ impl Session {
         mut requester: Option<Requester>,
         message: &Message,
     ) {
-        if self.missed_headers(&call, message)
-            && let Some(requester) = requester.take_if(|requester| !requester.refused)
+        if self.is_header_mismatch(&call, message)
+            && let Some(requester) = requester.take_if(|requester| !requester.headers_refused)
         {
-            self.call_closed(state, &call);
-            return self.call_again(state, &call, requester);
+            self.release_call(state, &call);
+            return self.retry_with_new_headers(state, &call, requester);
         }
         if message.envelope.result.is_some() {
             self.registry.past_runs.record(&call.tool, call.received.elapsed());
@@ -36,19 +36,19 @@ impl Session {
             if let Outcome::Result(question) = &outcome
                 && call.asks_for_input(message.envelope.result)
             {
-                self.call_closed(state, &call);
+                self.release_call(state, &call);
                 return self.park(state, call, &job, question.clone());
             }
             self.registry.finish(&job, outcome);
         }
-        self.call_closed(state, &call);
-        self.pass_answer(requester.as_ref(), message);
+        self.release_call(state, &call);
+        self.forward_answer(requester.as_ref(), message);
         if let Some(requester) = requester {
-            self.note_delivery(state, &requester, call, message);
+            self.track_delivery(state, &requester, call, message);
         }
     }
 
-    /// No answer will come. `reached`: the server may have begun with it (§7).
+    /// No answer will come. `reached`: the server may have begun with the call (§7).
     pub(in crate::relay) fn call_lost(
         &self,
         state: &mut State,
@@ -72,46 +72,45 @@ impl Session {
         if let Some(job) = &call.job {
             self.registry.finish(job, Outcome::Lost(text.into()));
         }
-        self.call_closed(state, &call);
+        self.release_call(state, &call);
     }
 
-    /// Takes a request back from the server, which may answer it all the same: its id stays taken
-    /// for a while.
-    pub(super) fn take_back(&self, state: &mut State, id: &Id, reason: &str) {
+    /// Cancels a request at the server.
+    pub(super) fn cancel_pending(&self, state: &mut State, id: &Id, reason: &str) {
         let Some(pending) = state.calls.pending.withdraw(id) else { return };
         let mut headers = pending.requester.and_then(|requester| requester.headers);
         if let RequestKind::Call(call) = pending.kind {
             headers = call.headers.clone();
-            let in_line = call.is_in_line();
-            self.call_over(state, &call);
-            if in_line {
+            let was_queued = call.is_queued();
+            self.release_cancelled(state, &call);
+            if was_queued {
                 return;
             }
         }
-        self.cancel_upstream(id, reason, headers);
+        self.send_cancelled(id, reason, headers);
     }
 
-    /// A call that was taken back: it leaves the line or frees its place.
-    pub(super) fn call_over(&self, state: &mut State, call: &Call) {
-        if call.is_in_line() {
+    /// Takes a cancelled call out of the line, or frees its place and its deadline.
+    pub(super) fn release_cancelled(&self, state: &mut State, call: &Call) {
+        if call.is_queued() {
             if let Some(slot) = call.deadline {
                 state.deadlines.remove(slot);
             }
-            self.quit_line(call);
-            self.note_answered();
+            self.leave_queue(call);
+            self.notify_request_over();
         } else {
-            self.call_closed(state, call);
+            self.release_call(state, call);
         }
     }
 
-    /// What every call that has left the server leaves behind.
-    fn call_closed(&self, state: &mut State, call: &Call) {
-        self.note_answered();
+    /// Frees the place and the deadline of a call that is over.
+    fn release_call(&self, state: &mut State, call: &Call) {
+        self.notify_request_over();
         if let Some(slot) = call.deadline {
             state.deadlines.remove(slot);
         }
-        if !call.is_in_line() && call.policy.max_concurrent > 0 {
-            self.leave_place(state, &call.tool);
+        if !call.is_queued() && call.policy.max_concurrent > 0 {
+            self.release_place(state, &call.tool);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Background calls whose server wants to be asked again (contract §8.4).
+//! Background calls whose server needs input (contract §8.4).
 //!
 //! A modern server that needs input ends its call with `input_required` and expects the same call
 //! with the answers. In the background there is nobody to ask, so the call is parked; `job_get`
@@ -36,7 +36,7 @@ const MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 pub(crate) struct InputAnswers([Option<Box<str>>; 2]);
 
 impl InputAnswers {
-    /// `None`: it brings nothing.
+    /// From the `params` of the `job_get`; `None` where it brings no answers.
     pub(crate) fn of(params: &Params) -> Option<Self> {
         let answers = MEMBERS.map(|key| params.get(key).map(Into::into));
         answers.iter().any(Option::is_some).then_some(InputAnswers(answers))
@@ -59,7 +59,7 @@ impl Session {
         job.set_question(Some(question));
     }
 
-    /// Takes a parked call out, and its deadline.
+    /// Takes out a parked call and its deadline.
     pub(super) fn unpark(&self, state: &mut State, job: &LiveJob) -> Option<Call> {
         let mut call = state.calls.parked.remove(&job.record.id)?;
         if let Some(slot) = call.deadline.take() {
@@ -68,7 +68,7 @@ impl Session {
         Some(call)
     }
 
-    /// Nobody has answered the question.
+    /// Nobody has answered the question within `max_runtime`: the job fails.
     pub(in crate::relay) fn input_due(&self, state: &mut State, id: &Uuid) {
         let Some(job) = state.calls.parked.remove(id).and_then(|call| call.job) else { return };
         let cause = wording::nobody_answered(job.record.terms.max_runtime);
@@ -83,11 +83,11 @@ impl Session {
         answers: &InputAnswers,
     ) {
         let Some(mut call) = self.unpark(state, job) else { return };
-        let id = state.calls.pending.own_id();
+        let id = state.calls.pending.new_id();
         let token = (Params::parse(Some(text_of(&call.params))).progress_token().is_some()
             || call.policy.ask_progress)
-            .then(|| ProgressToken { inside: state.calls.pending.own_id(), outside: None });
-        let line = again(&id, &call, answers, token.as_ref());
+            .then(|| ProgressToken { upstream: state.calls.pending.new_id(), downstream: None });
+        let line = repeated_call(&id, &call, answers, token.as_ref());
         job.set_upstream_id(id.clone());
         job.set_question(None);
         let at = (call.received + call.policy.max_runtime).max(Instant::now());
@@ -98,19 +98,25 @@ impl Session {
 }
 
 /// The original request under a new id, with the answers in place of earlier ones.
-fn again(id: &Id, call: &Call, answers: &InputAnswers, token: Option<&ProgressToken>) -> Bytes {
+fn repeated_call(
+    id: &Id,
+    call: &Call,
+    answers: &InputAnswers,
+    token: Option<&ProgressToken>,
+) -> Bytes {
     let line = request_line(id, Method::CallTool, Some(text_of(&call.params)));
     let text = text_of(&line);
     let envelope = Envelope::parse(text).unwrap_or_default();
     let Some(params) = envelope.params else { return line };
     let mut edits = Edits::new();
-    let token = token.map(|token| token.inside.to_json());
+    let token = token.map(|token| token.upstream.to_json());
     let change = MetaEdit { drop_answer_within: true, token: token.as_deref() };
     edit_meta(&mut edits, text, &envelope, &change);
     let InputAnswers([responses, request_state]) = answers;
     let changes = [(MEMBERS[0], responses.as_deref()), (MEMBERS[1], request_state.as_deref())];
     if Members::parse(params).is_some_and(|members| members.get("_meta").is_none()) {
-        // Both would edit the same object; a modern request always has its `_meta`.
+        // Without `_meta`, both edits would change `params`, and an object may be edited once only.
+        // A modern request always has `_meta`.
         edits = Edits::new();
     }
     edits.edit_object(text, params, &changes);
@@ -130,15 +136,15 @@ mod tests {
         let call = Call::for_test(original, Client::unknown(&policies), policies.tool("t"));
         let answers = r#"{"name":"job_get","inputResponses":{"k1":{"action":"accept"}},"requestState":"new"}"#;
         let answers = InputAnswers::of(&Params::parse(Some(answers))).unwrap();
-        let token = ProgressToken { inside: Id::Number(9), outside: None };
-        let line = again(&Id::Number(5), &call, &answers, Some(&token));
+        let token = ProgressToken { upstream: Id::Number(9), downstream: None };
+        let line = repeated_call(&Id::Number(5), &call, &answers, Some(&token));
         assert_eq!(
             text_of(&line),
             r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"t","arguments":{"n":1.10},"requestState":"new","_meta":{"progressToken":9,"k":-0},"inputResponses":{"k1":{"action":"accept"}}}}"#
         );
         let fewer = Params::parse(Some(r#"{"inputResponses":{}}"#));
         let fewer = InputAnswers::of(&fewer).unwrap();
-        let line = again(&Id::Number(6), &call, &fewer, None);
+        let line = repeated_call(&Id::Number(6), &call, &fewer, None);
         assert!(!text_of(&line).contains("requestState"));
     }
 }

@@ -19,22 +19,23 @@ use crate::relay::session::{Locked, Session};
 use crate::relay::state::State;
 
 use super::input::InputAnswers;
-use super::waiting::{Shows, Wait};
+use super::waiting::{AnswerKind, Wait};
 
 /// A `job_get` for one job.
 struct Poll {
     requester: Requester,
     view: View,
     form: Form,
-    /// how long it wants to wait
+    /// how long it may wait
     wait: Duration,
     /// the caller's progress token, raw JSON
     token: Option<Box<str>>,
+    /// answers for a server that needs input
     answers: Option<InputAnswers>,
 }
 
 impl Session {
-    /// How answers look to the client that asks now.
+    /// What the answers to this client depend on.
     pub(super) fn view(&self, state: &State) -> View {
         let client = &state.client.info;
         let limit = client.wait_limit();
@@ -57,7 +58,7 @@ impl Session {
         requester: Requester,
     ) {
         let view = self.view(&state);
-        // The store may take its time, and the owner of a job locks the session again.
+        // The store may take its time, and what follows locks the session again.
         drop(state);
         match tool {
             JobTool::Get => self.job_get(view, params, requester),
@@ -98,7 +99,7 @@ impl Session {
             self.take_answers(&mut state, live, &answers);
         }
         let until = poll_until(&view, wait, &job);
-        self.wait(state, Wait { requester, job, until, token, view, shows: Shows::Job(form) });
+        self.wait(state, Wait { requester, job, until, token, view, kind: AnswerKind::Job(form) });
     }
 
     fn job_cancel(self: &Arc<Self>, view: View, params: &Params, requester: Requester) {
@@ -114,7 +115,7 @@ impl Session {
         });
     }
 
-    /// Stops a job; the answer says how it ended, and comes once that is stored.
+    /// Stops a job; the answer says how it ended, and is sent once that is stored.
     fn cancel_job(self: &Arc<Self>, view: View, job: Job, requester: Requester) {
         if let Some(live) = job.running()
             && self.registry.finish(live, Outcome::Cancelled)
@@ -124,8 +125,8 @@ impl Session {
         }
         let job = job.now();
         let until = Instant::now() + view.wait_limit;
-        let (token, shows) = (None, Shows::Cancellation);
-        self.wait(self.state(), Wait { requester, job, until, token, view, shows });
+        let (token, kind) = (None, AnswerKind::Cancellation);
+        self.wait(self.state(), Wait { requester, job, until, token, view, kind });
     }
 
     fn list_jobs(self: &Arc<Self>, view: View, requester: Requester) {
@@ -136,7 +137,7 @@ impl Session {
         self.with_own_jobs(view, requester, move |view, jobs| tools::unknown(view, &id, jobs));
     }
 
-    /// Answers with something that lists the caller's jobs.
+    /// Answers with what `render` makes of the caller's jobs.
     fn with_own_jobs(
         self: &Arc<Self>,
         view: View,

@@ -9,8 +9,8 @@
 //!  cancelled upstream        detached = a job ──► its end        job_tools, waiting, input
 //! ```
 //!
-//! What is under way stands in [`Calls`] (`under_way`), the requests in `pending`. `concurrency` and
-//! `turns` hand out the places of tools with `max_concurrent`; `call_headers` makes and checks the
+//! [`Calls`] (`under_way`) holds what is under way, `pending` the requests. `concurrency` and
+//! `queue` give out the places of tools with `max_concurrent`; `call_headers` makes and checks the
 //! headers that repeat arguments.
 
 mod attach;
@@ -26,12 +26,12 @@ mod input;
 mod job_tools;
 mod pending;
 mod policies;
+mod queue;
 mod recent;
-mod turns;
 mod under_way;
 mod waiting;
 
 pub(crate) use call::Call;
-pub(crate) use concurrency::{Concurrency, Turns};
+pub(crate) use concurrency::{Concurrency, ReadyCalls};
 pub(crate) use pending::{PendingRequest, RequestKind};
 pub(crate) use under_way::Calls;

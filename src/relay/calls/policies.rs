@@ -1,4 +1,5 @@
-//! The policies of tools, so that globs are matched once.
+//! The policies of tools, kept so that the globs of the configuration are matched once for each
+//! tool.
 
 use std::collections::HashMap;
 use std::sync::Arc;

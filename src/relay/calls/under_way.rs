@@ -18,23 +18,24 @@ use super::pending::PendingRequests;
 use super::policies::KnownPolicies;
 use super::recent::RecentIds;
 
-/// Requests, calls and waits of one session. A client names its requests; [`Calls::find`] says what
-/// such a name stands for.
+/// Requests, calls and waits of one session. [`Calls::state_of`] finds a request by its
+/// [`Requester::key`].
 #[derive(Default)]
 pub(crate) struct Calls {
     /// requests that the server has to answer
     pub pending: PendingRequests,
     /// calls in the background whose server waits for input, by job
     pub parked: HashMap<Uuid, Call>,
-    /// long answers that a client has not taken yet, by the name of its request
+    /// long answers that are on their way to a client, by the key of its request
     pub undelivered: HashMap<Id, Undelivered>,
-    /// clients that left a call, by the name of their request
+    /// clients that closed the stream of a call, by the key of its request
     pub disconnected: HashMap<Id, Disconnected>,
-    /// polls of jobs that wait, by the name of their request
-    pub waits: HashMap<Id, Waiting>,
+    /// who waits for a job, by the key of the request
+    pub waits: HashMap<Id, WaitTask>,
     pub policies: KnownPolicies,
-    /// the client's names of requests whose server's answer it does not get
-    parted: RecentIds,
+    /// keys of requests that get no answer of the server any more: they were answered with a
+    /// handle, wait for a job, or were given up
+    answered_by_proxy: RecentIds,
 }
 
 /// A call whose answer is on its way to the client.
@@ -43,7 +44,7 @@ pub(crate) struct Undelivered {
     pub outcome: Outcome,
 }
 
-/// A client that left a call, and may come back for its answer.
+/// A client that closed the stream of a call, and may resume it to get the answer.
 pub(crate) struct Disconnected {
     pub requester: Requester,
     pub job: Arc<LiveJob>,
@@ -51,61 +52,61 @@ pub(crate) struct Disconnected {
     pub until: Instant,
 }
 
-/// Somebody who waits for a job.
-pub(crate) struct Waiting {
+/// The task that waits for a job on behalf of a client.
+pub(crate) struct WaitTask {
     pub task: AbortHandle,
     pub since: Instant,
     pub client: Arc<Client>,
 }
 
-/// What a client's name of a request stands for.
+/// How far a request of the client has come.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// somebody waits for a job under it
+pub(crate) enum RequestState {
+    /// its answer waits for a job
     Waiting,
-    /// the server has to answer it; this is the server's id of it
+    /// the server has to answer it; this is its upstream id
     Pending(Id),
     /// its answer is on its way to the client
     Undelivered,
-    /// its client left it
+    /// its client closed the stream, and its call went on as a job
     Disconnected,
-    /// it was answered with something else than the server's answer, or taken back
-    Parted,
-    /// nothing that is known here
+    /// it gets no answer of the server any more: its handle is out, or it was given up
+    AnsweredByProxy,
+    /// no such request is known
     Unknown,
 }
 
 impl Calls {
-    /// What a client's name of a request stands for.
-    pub(crate) fn find(&self, key: &Id) -> Standing {
+    /// How far the request with this [`Requester::key`] has come.
+    pub(crate) fn state_of(&self, key: &Id) -> RequestState {
         if self.waits.contains_key(key) {
-            Standing::Waiting
-        } else if let Some(inside) = self.pending.asked_as(key) {
-            Standing::Pending(inside)
+            RequestState::Waiting
+        } else if let Some(upstream_id) = self.pending.upstream_id_of(key) {
+            RequestState::Pending(upstream_id)
         } else if self.undelivered.contains_key(key) {
-            Standing::Undelivered
+            RequestState::Undelivered
         } else if self.disconnected.contains_key(key) {
-            Standing::Disconnected
-        } else if self.parted.contains(key) || self.pending.contains(key) {
-            // The server may know a job by this id whose handle is out.
-            Standing::Parted
+            RequestState::Disconnected
+        } else if self.answered_by_proxy.contains(key) || self.pending.contains(key) {
+            // A job whose handle is out still has this id at the server.
+            RequestState::AnsweredByProxy
         } else {
-            Standing::Unknown
+            RequestState::Unknown
         }
     }
 
-    /// The client has got something else than the server's answer, or gave up: §4.3.
-    pub(crate) fn part(&mut self, requester: &Requester) {
-        self.parted.insert(requester.key.clone());
+    /// Notes that a request gets no answer of the server any more (§4.3).
+    pub(crate) fn mark_answered_by_proxy(&mut self, requester: &Requester) {
+        self.answered_by_proxy.insert(requester.key.clone());
     }
 
-    /// Whether a client waits for anything that has an end.
-    pub(crate) fn any_asked(&self) -> bool {
-        self.pending.any_asked() || !self.waits.is_empty()
+    /// Whether a client waits for an answer.
+    pub(crate) fn has_requester(&self) -> bool {
+        self.pending.has_requester() || !self.waits.is_empty()
     }
 
     /// Whether a call or a job is under way.
     pub(crate) fn any_running(&self) -> bool {
-        self.pending.calls() > 0 || !self.parked.is_empty()
+        self.pending.call_count() > 0 || !self.parked.is_empty()
     }
 }

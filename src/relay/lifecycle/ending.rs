@@ -1,4 +1,4 @@
-//! The end: there will be no server, the client has gone, or the proxy ends.
+//! The end of a session: there will be no server, the client has gone, or the proxy ends.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
 
-/// Why everything of a session ends.
+/// Why a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// the client has gone: there is nobody to be told
+    /// the client has gone, so nothing is sent to it
     ClientGone,
-    /// the proxy ends: whoever waits is told so
+    /// the proxy ends, and requesters that wait are told so
     Interrupted,
 }
 
@@ -26,10 +26,11 @@ impl Session {
         self.fail_locked(&mut self.state(), cause);
     }
 
+    /// [`Session::fail`], where the state is locked already.
     pub(super) fn fail_locked(&self, state: &mut State, cause: &str) {
         state.failure = Some(cause.into());
         for id in state.calls.pending.ids() {
-            self.refuse(state, &id, cause);
+            self.fail_unsent(state, &id, cause);
         }
         self.failed.notify_one();
     }
@@ -45,42 +46,44 @@ impl Session {
     }
 
     /// Waits until nothing is left to do: no client waits, and no job runs.
-    pub(crate) async fn at_rest(&self) {
-        self.until(|state| !state.is_asked() && !state.calls.any_running()).await;
-    }
-
-    /// Waits until a request has been answered.
-    pub(crate) async fn answered(&self) {
-        self.answered.notified().await;
-    }
-
-    /// Waits until the client waits for nothing any more.
     pub(crate) async fn idle(&self) {
-        self.until(|state| !state.is_asked()).await;
+        self.until(|state| !state.has_requester() && !state.calls.any_running()).await;
     }
 
-    /// Waits until a request is over after which this holds.
+    /// Waits until a request is over, with an answer or without.
+    pub(crate) async fn request_over(&self) {
+        self.request_over.notified().await;
+    }
+
+    /// Waits until no client waits for an answer.
+    pub(crate) async fn all_answered(&self) {
+        self.until(|state| !state.has_requester()).await;
+    }
+
+    /// Waits until this holds; it is looked at whenever a request is over.
     async fn until(&self, holds: impl Fn(&State) -> bool) {
         while !holds(&self.state()) {
-            self.answered.notified().await;
+            self.request_over.notified().await;
         }
     }
 
-    /// The client has gone: whatever waits for it is ended, running jobs are recorded.
+    /// The client has gone: its requests end, and running jobs are recorded as lost.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         for (_, wait) in state.calls.waits.drain() {
             wait.task.abort();
         }
-        self.end_all(&mut state, End::ClientGone);
+        self.end_requests(&mut state, End::ClientGone);
     }
 
-    /// The proxy ends: whoever still waits is told so, running jobs are recorded (§9).
+    /// The proxy ends: requesters that still wait are told so, and running jobs are recorded as
+    /// lost (§9).
     pub(crate) fn interrupt(&self) {
-        self.end_all(&mut self.state(), End::Interrupted);
+        self.end_requests(&mut self.state(), End::Interrupted);
     }
 
-    fn end_all(&self, state: &mut State, end: End) {
+    /// Ends all requests that the server has.
+    fn end_requests(&self, state: &mut State, end: End) {
         state.calls.parked.drain().for_each(|(_, call)| self.interrupted(&call));
         for id in state.calls.pending.ids() {
             let Some(pending) = state.calls.pending.remove(&id) else { continue };
@@ -99,7 +102,7 @@ impl Session {
                 RequestKind::Initialize
                 | RequestKind::Discover
                 | RequestKind::List { .. }
-                | RequestKind::Plain
+                | RequestKind::Other
                 | RequestKind::ToolsPage
                 | RequestKind::Restart(_),
                 End::ClientGone,
@@ -107,15 +110,15 @@ impl Session {
         }
     }
 
-    /// Records the job of a call, if it is one.
+    /// Records the job of a call, if it has become one, as interrupted.
     fn interrupted(&self, call: &Call) {
         if let Some(job) = &call.job {
             self.registry.finish(job, Outcome::Lost(wording::INTERRUPTED.into()));
         }
     }
 
-    /// A subscription ends from our side. A client with a stream for it is told (protocol §2), since
-    /// that would else be cut.
+    /// The proxy ends a subscription. A client that has a stream for it is told (protocol §2),
+    /// since the stream would else break off.
     fn end_listen(&self, requester: Option<Requester>) {
         let requester = requester.filter(|requester| requester.reply.has_own_stream());
         if let Some(requester) = requester {

@@ -1,5 +1,5 @@
-//! `initialize` and `server/discover` results: what the proxy notes, and the one paragraph that
-//! it adds (contract §1.1.3).
+//! `initialize` and `server/discover`: what the proxy notes of client and server, and the one
+//! paragraph that it adds to the result (contract §1.1.3).
 
 use tokio::time::Instant;
 
@@ -18,16 +18,16 @@ use crate::rpc::string::quoted;
 
 use super::step::RestartStep;
 
-/// The result of `initialize` or `server/discover`, as far as it matters here.
-struct Greeting<'a> {
+/// The result of `initialize` or `server/discover`.
+struct OpeningResult<'a> {
     members: Members<'a>,
     result: &'a str,
 }
 
-impl<'a> Greeting<'a> {
+impl<'a> OpeningResult<'a> {
     /// From the raw `result`.
     fn parse(result: &'a str) -> Option<Self> {
-        Some(Greeting { members: Members::parse(result)?, result })
+        Some(OpeningResult { members: Members::parse(result)?, result })
     }
 
     /// The revision that the server chose.
@@ -35,7 +35,7 @@ impl<'a> Greeting<'a> {
         self.members.text("protocolVersion").map(|version| version.into_owned())
     }
 
-    /// A server without tools is left as it is (§1.1.2).
+    /// Whether the server has tools; the result of one without tools is left as it is (§1.1.2).
     fn has_tools(&self) -> bool {
         self.members.object("capabilities").is_some_and(|c| c.get("tools").is_some())
     }
@@ -55,16 +55,16 @@ impl<'a> Greeting<'a> {
 }
 
 impl Session {
-    /// A modern request says anew who sends it.
-    pub(in crate::relay) fn meet(&self, state: &mut State, params: &Params) {
+    /// Notes the client and the revision that a modern request names.
+    pub(in crate::relay) fn note_modern_client(&self, state: &mut State, params: &Params) {
         let Some(protocol) = params.protocol_version() else { return };
-        if !state.client.info.is(params.client_info(), &protocol) {
+        if !state.client.info.matches(params.client_info(), &protocol) {
             state.client.info = Client::new(&self.config.policy, params.client_info(), &protocol);
         }
     }
 
-    /// The client begins with `initialize`.
-    pub(in crate::relay) fn opening(
+    /// `initialize` of the client, which goes to the server.
+    pub(in crate::relay) fn initialize_asked(
         &self,
         state: &mut State,
         params: &Params,
@@ -77,8 +77,9 @@ impl Session {
         RequestKind::Initialize
     }
 
-    /// The server's answer to the opening: it is noted, and our paragraph is added (§1.1.3).
-    pub(in crate::relay) fn greeted(
+    /// The server's answer to `initialize` or `server/discover`: the revision is noted, and our
+    /// paragraph added (§1.1.3).
+    pub(in crate::relay) fn opening_answered(
         &self,
         state: &mut State,
         requester: Option<Requester>,
@@ -86,15 +87,15 @@ impl Session {
     ) {
         let Some(requester) = requester else { return };
         let mut edits = Edits::new();
-        if let Some(greeting) = message.envelope.result.and_then(Greeting::parse) {
-            if let Some(protocol) = greeting.protocol() {
-                state.client.info = state.client.info.on(&protocol);
+        if let Some(opening) = message.envelope.result.and_then(OpeningResult::parse) {
+            if let Some(protocol) = opening.protocol() {
+                state.client.info = state.client.info.with_protocol(&protocol);
             }
-            if self.config.jobs.announce && greeting.has_tools() {
-                greeting.announce(message.text, &mut edits);
+            if self.config.jobs.announce && opening.has_tools() {
+                opening.announce(message.text, &mut edits);
             }
         }
-        self.answer_edited(&requester, message, edits);
+        self.forward_edited_answer(&requester, message, edits);
     }
 
     /// The server has not answered `initialize` for `start_timeout`.

@@ -1,11 +1,11 @@
-//! Requests that get no answer: the server is gone, or one of its answers is.
+//! Requests that get no answer: the server is gone, or one of its answers is lost.
 
 use tracing::warn;
 
 use crate::jobs::wording;
 use crate::mcp::error_code::INTERNAL_ERROR;
 use crate::relay::calls::{PendingRequest, RequestKind};
-use crate::relay::lists::Held;
+use crate::relay::lists::HeldPage;
 use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
@@ -14,7 +14,7 @@ use crate::rpc::truncated::{id_at_an_end, is_request};
 use crate::upstream::{Loss, ServerEnd};
 
 impl Session {
-    /// One request will get no answer.
+    /// One request will get no answer; all others go on.
     pub(in crate::relay) fn request_without_answer(&self, id: &Id, loss: Loss) {
         let mut state = self.state();
         let Some(mut pending) = state.calls.pending.remove(id) else { return };
@@ -29,24 +29,24 @@ impl Session {
         self.lost_request(&mut state, pending, &loss.cause, loss.reached);
     }
 
-    /// The server is gone: what it had to answer is lost.
+    /// The server is gone: the requests that it had are lost.
     pub(in crate::relay) fn server_lost(&self, end: &ServerEnd) {
-        let end = &ServerEnd { cause: self.shown(&end.cause).into(), ..end.clone() };
+        let end = &ServerEnd { cause: self.cause_for_client(&end.cause).into(), ..end.clone() };
         let mut state = self.state();
-        let probes = |pending: &PendingRequest| matches!(pending.kind, RequestKind::Discover);
-        let probed = state.calls.pending.iter().any(|(_, pending)| probes(pending));
+        let probed = state.calls.pending.any(|kind| matches!(kind, RequestKind::Discover));
         if end.never_up && !probed && self.ends_with_server {
             return self.fail_locked(&mut state, &end.cause);
         }
-        state.client.questions.abandon();
-        let held = state.lists.catalog.abandon();
-        for Held { requester, .. } in held.held {
+        state.client.server_requests.server_gone();
+        let reading = state.lists.catalog.server_gone();
+        for HeldPage { requester, .. } in reading.held_pages {
             self.answer_lost(Some(&requester), &end.cause);
         }
-        self.take_up(&mut state, held.calls);
+        self.release_held_calls(&mut state, reading.held_calls);
         state.calls.pending.mark_lost_listens();
-        // Chosen beforehand: the end of a call lets the next in its line go, to the next server.
-        let lost = state.calls.pending.iter().filter(|(_, one)| !one.survives_the_server());
+        // Collected first: the end of a call sends the next one in line, which is for the next
+        // server and not lost.
+        let lost = state.calls.pending.iter().filter(|(_, one)| !one.survives_restart());
         let lost: Vec<Id> = lost.map(|(id, _)| id.clone()).collect();
         for id in lost {
             let Some(pending) = state.calls.pending.remove(&id) else { continue };
@@ -54,8 +54,8 @@ impl Session {
         }
     }
 
-    /// Tells whoever waits for a request that no answer will come. `reached`: the server may have
-    /// begun with it.
+    /// Tells the requester that no answer will come. `reached`: the server may have begun with the
+    /// request.
     pub(in crate::relay) fn lost_request(
         &self,
         state: &mut State,
@@ -73,7 +73,7 @@ impl Session {
                 }
                 self.answer_lost(pending.requester.as_ref(), cause);
             }
-            // What is known has to do.
+            // The names are made from the pages that were read.
             RequestKind::ToolsPage if state.lists.catalog.is_reading() => {
                 self.tools_page(state, None);
             }
@@ -81,7 +81,7 @@ impl Session {
             RequestKind::Initialize
             | RequestKind::Discover
             | RequestKind::Listen { .. }
-            | RequestKind::Plain => self.answer_lost(pending.requester.as_ref(), cause),
+            | RequestKind::Other => self.answer_lost(pending.requester.as_ref(), cause),
         }
     }
 
@@ -91,7 +91,8 @@ impl Session {
         }
     }
 
-    /// An answer of the server above `max_message` was dropped: its request fails, nothing else.
+    /// A message of the server above `max_message` was dropped. If it was an answer, its request
+    /// fails; all else goes on.
     pub(in crate::relay) fn server_too_long(&self, head: &[u8], tail: &[u8], length: u64) {
         warn!(bytes = length, "dropped a message of the server that is above max_message");
         let Some(raw) = id_at_an_end(head, tail).filter(|_| !is_request(head)) else { return };

@@ -1,5 +1,5 @@
-//! What a server that was started anew is told, so that it stands where the old one stood
-//! (contract §9): the client's own `initialize`, its log level, its subscriptions.
+//! What a server that was restarted is told, so that it knows what the last one knew (contract §9):
+//! the client's own `initialize`, log level and subscriptions.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -18,46 +18,50 @@ use crate::upstream::Outgoing;
 use super::step::RestartStep;
 
 impl Session {
-    /// A server was started for a message that waits: begins its handshake.
+    /// Begins the handshake with a server that was restarted, while messages wait in the
+    /// supervisor.
     pub(in crate::relay) fn restart(&self, state: &mut State) {
         match state.client.settings.initialize.clone() {
             // The modern era has no handshake.
-            None => self.restarted(state),
-            // The client brings it itself, as after a `server/discover` that ended the first one.
-            Some(_)
-                if state
-                    .calls
-                    .pending
-                    .iter()
-                    .any(|(_, p)| matches!(p.kind, RequestKind::Initialize)) =>
-            {
+            None => self.restore_settings(state),
+            // The client's own `initialize` waits already, as after a `server/discover` that ended
+            // the first server.
+            Some(_) if state.calls.pending.any(|kind| matches!(kind, RequestKind::Initialize)) => {
                 self.upstream.ready();
             }
             Some(params) => {
-                let id =
-                    self.ask(state, RestartStep::Initialize, Method::Initialize, Some(&params));
+                let id = self.send_step(
+                    state,
+                    RestartStep::Initialize,
+                    Method::Initialize,
+                    Some(&params),
+                );
                 let at = Instant::now() + self.config.start_timeout;
                 self.add_deadline(state, at, Due::Handshake(id));
             }
         }
     }
 
-    fn ask(
+    /// Sends a request of the handshake; returns its id.
+    fn send_step(
         &self,
         state: &mut State,
         step: RestartStep,
         method: Method,
         params: Option<&str>,
     ) -> Id {
-        let id = state.calls.pending.own_id();
-        state.calls.pending.insert(id.clone(), PendingRequest::own(RequestKind::Restart(step)));
+        let id = state.calls.pending.new_id();
+        state
+            .calls
+            .pending
+            .insert(id.clone(), PendingRequest::without_requester(RequestKind::Restart(step)));
         let headers = state.client.headers.clone();
         self.upstream.send_first(Outgoing::own_request(&id, method, params, headers));
         id
     }
 
-    /// The answer to a step of the handshake.
-    pub(in crate::relay) fn step_done(
+    /// The answer to a request of the handshake.
+    pub(in crate::relay) fn restart_step_answered(
         &self,
         state: &mut State,
         step: RestartStep,
@@ -67,27 +71,29 @@ impl Session {
             RestartStep::Initialize if envelope.error.is_some() => {
                 self.upstream.give_up("the server, started again, refused the client's initialize");
             }
-            RestartStep::Initialize => self.restarted(state),
+            RestartStep::Initialize => self.restore_settings(state),
             RestartStep::Setting => {}
-            RestartStep::Relist(key) => {
+            RestartStep::CompareList(key) => {
                 if let Some(result) = envelope.result
-                    && state.lists.kept.differs(&key, result)
+                    && state.lists.cache.differs(&key, result)
                 {
-                    self.announce_change(state, key.kind);
+                    self.notify_list_changed_once(state, key.kind);
                 }
             }
         }
     }
 
-    fn restarted(&self, state: &mut State) {
+    /// The server has answered `initialize`: sends what the client has set, and lets the messages
+    /// go that wait.
+    fn restore_settings(&self, state: &mut State) {
         if let Some(line) = &state.client.settings.initialized {
             self.upstream.send_first(Outgoing::parse(line.clone(), state.client.headers.clone()));
         }
         if let Some(params) = state.client.settings.log_level.clone() {
-            self.ask(state, RestartStep::Setting, Method::SetLogLevel, Some(&params));
+            self.send_step(state, RestartStep::Setting, Method::SetLogLevel, Some(&params));
         }
         for params in state.client.settings.subscriptions.values().cloned().collect::<Vec<_>>() {
-            self.ask(state, RestartStep::Setting, Method::Subscribe, Some(&params));
+            self.send_step(state, RestartStep::Setting, Method::Subscribe, Some(&params));
         }
         self.listen_again(state);
         if state.client.settings.initialize.is_some() {
@@ -96,7 +102,7 @@ impl Session {
         self.upstream.ready();
     }
 
-    /// Modern subscriptions are open requests; those of the last server are sent again.
+    /// Sends the `subscriptions/listen` again that the last server had.
     fn listen_again(&self, state: &mut State) {
         for id in state.calls.pending.ids() {
             if let Some(PendingRequest {
@@ -107,37 +113,38 @@ impl Session {
                 && std::mem::take(lost)
             {
                 let headers = requester.as_ref().and_then(|requester| requester.headers.clone());
-                self.upstream.send_first(Outgoing::parse(relabelled(line, &id), headers));
+                self.upstream.send_first(Outgoing::parse(with_upstream_id(line, &id), headers));
             }
         }
     }
 
-    /// Asks again for the lists that the client knows: if one differs, the client is told.
+    /// Asks for the lists that the client knows, to tell it if one differs.
     fn compare_lists(&self, state: &mut State) {
         state.lists.changed.clear();
-        for key in state.lists.kept.keys() {
+        for key in state.lists.cache.keys() {
             let params = key.cursor.as_ref().map(|cursor| format!(r#"{{"cursor":{cursor}}}"#));
             let method = key.kind.method();
-            self.ask(state, RestartStep::Relist(key), method, params.as_deref());
+            self.send_step(state, RestartStep::CompareList(key), method, params.as_deref());
         }
     }
 
-    fn announce_change(&self, state: &mut State, kind: ListKind) {
-        // Several pages may differ; the client is told once.
+    /// Tells the client that a list has changed, once in this life of the server.
+    fn notify_list_changed_once(&self, state: &mut State, kind: ListKind) {
+        // Several pages may differ.
         if !state.lists.changed.contains(&kind) {
             state.lists.changed.push(kind);
-            self.tell_changed(kind);
+            self.notify_list_changed(kind);
         }
     }
 
-    /// Tells the client to ask for a list again.
-    pub(in crate::relay) fn tell_changed(&self, kind: ListKind) {
+    /// Tells the client that a list has changed.
+    pub(in crate::relay) fn notify_list_changed(&self, kind: ListKind) {
         self.client.announce(&notification_line(kind.changed(), None));
     }
 }
 
-/// A request under the id that the server knows it by.
-fn relabelled(line: &Bytes, id: &Id) -> Bytes {
+/// The line of a request with its upstream id.
+fn with_upstream_id(line: &Bytes, id: &Id) -> Bytes {
     let text = String::from_utf8_lossy(line);
     match Envelope::parse(&text).ok().and_then(|envelope| envelope.id) {
         Some(old) if Id::parse(old).as_ref() != Some(id) => {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
-use crate::rpc::lines::keep;
+use crate::rpc::lines::compact;
 use crate::rpc::message::Message;
 
 /// Subscriptions remembered, at the most.
@@ -26,18 +26,18 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The server refused the client's handshake: there is none to repeat.
-    pub(crate) fn refused(&mut self) {
+    /// The server refused the client's `initialize`, so it must not be repeated.
+    pub(crate) fn initialize_refused(&mut self) {
         self.initialize = None;
     }
 
     /// Notes what a message of the client sets.
-    pub(crate) fn note(&mut self, method: Option<Method>, message: &Message, params: &Params) {
+    pub(crate) fn update(&mut self, method: Option<Method>, message: &Message, params: &Params) {
         let raw = message.envelope.params.unwrap_or("{}");
         let uri = || params.get("uri");
         match method {
             Some(Method::Initialize) => self.initialize = Some(raw.into()),
-            Some(Method::Initialized) => self.initialized = Some(keep(message.line)),
+            Some(Method::Initialized) => self.initialized = Some(compact(message.line)),
             Some(Method::SetLogLevel) => self.log_level = Some(raw.into()),
             Some(Method::Subscribe) if self.subscriptions.len() < SUBSCRIPTIONS => {
                 if let Some(uri) = uri() {

@@ -2,12 +2,13 @@
 
 use crate::relay::lists::ListKey;
 
-/// A step of the handshake that waits for the server's answer.
+/// A request of the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RestartStep {
+    /// the client's `initialize`
     Initialize,
-    /// a setting that was repeated; its answer says nothing new
+    /// a setting of the client; its answer does not matter
     Setting,
     /// a list that may have changed
-    Relist(ListKey),
+    CompareList(ListKey),
 }

@@ -1,19 +1,15 @@
-//! `tools/list`: which tools the server has, and how ours are added (contract §1.1.2, §5.3).
+//! The tools of the server, as `tools/list` names them, and the names of ours (contract §1.1.2,
+//! §5.3).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tracing::warn;
 
-use crate::jobs::handle::{JobTool, Names};
-use crate::jobs::tools::definitions;
-use crate::mcp::meta::OUTPUT_SCHEMA;
-use crate::mcp::param_headers::Declared;
+use crate::jobs::handle::{JobTool, JobToolNames};
+use crate::mcp::param_headers::DeclaredHeaders;
 use crate::rpc::id::Id;
 use crate::rpc::object::{Members, elements};
-use crate::rpc::splice::Edits;
-use crate::rpc::string::quoted;
 
 use crate::relay::requester::Requester;
 
@@ -28,13 +24,14 @@ pub(crate) struct Catalog {
     prefix: String,
     /// each tool by name
     tools: HashMap<String, Tool>,
-    /// the real names of our tools; they stay for the session
-    names: Option<Arc<Names>>,
-    /// pages that we read ourselves; `Some` while that goes on
+    /// the real names of our tools; `Some` for the rest of the session once the server's are known
+    names: Option<Arc<JobToolNames>>,
+    /// `Some` while we read the pages ourselves
     reading: Option<Reading>,
+    /// the list was asked for, by the client or by us
     asked: bool,
-    /// how many times we began to read the pages
-    walks: u64,
+    /// how often we began to read the pages
+    readings: u64,
 }
 
 /// What is known of a tool.
@@ -42,13 +39,13 @@ struct Tool {
     /// it is marked as safe to repeat
     repeatable: bool,
     /// the arguments that are headers too; `None` where its schema breaks the rules for them
-    declared: Option<Declared>,
+    declared: Option<DeclaredHeaders>,
 }
 
 impl Tool {
     fn parse(tool: &Members) -> Self {
         let schema = tool.get("inputSchema").unwrap_or_default();
-        Tool { repeatable: is_repeatable(tool), declared: Declared::parse(schema).ok() }
+        Tool { repeatable: is_repeatable(tool), declared: DeclaredHeaders::parse(schema).ok() }
     }
 }
 
@@ -56,15 +53,15 @@ impl Tool {
 #[derive(Default)]
 pub(crate) struct Reading {
     pages: usize,
-    /// answers to the client
-    pub held: Vec<Held>,
-    /// calls of a tool that may be ours or the server's
-    pub calls: Vec<(Requester, Bytes)>,
+    /// first pages for the client
+    pub held_pages: Vec<HeldPage>,
+    /// calls that need the tools to be known
+    pub held_calls: Vec<(Requester, Bytes)>,
 }
 
-/// A first page that the client asked for and that can't go out yet.
+/// A first page that the client asked for, held until the names of all tools are known.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldPage {
     pub key: ListKey,
     pub requester: Requester,
     pub line: Bytes,
@@ -74,11 +71,12 @@ pub(crate) struct Held {
 pub(crate) enum Next {
     /// read the page at this cursor, raw JSON
     Read(String),
-    /// all is known; what was held can go on
+    /// nothing more is read; this was held and can go on
     Done(Reading),
 }
 
 impl Catalog {
+    /// A catalog without tools. `prefix`: what the names of our tools begin with.
     pub(crate) fn new(prefix: &str) -> Self {
         Catalog {
             prefix: prefix.to_owned(),
@@ -86,35 +84,42 @@ impl Catalog {
             names: None,
             reading: None,
             asked: false,
-            walks: 0,
+            readings: 0,
         }
     }
 
-    /// The names of our tools; until the server's are known, those that no clash has changed.
-    pub(crate) fn names(&self) -> Arc<Names> {
-        self.names.clone().unwrap_or_else(|| Arc::new(self.free_names()))
+    /// Whether the server has any tool.
+    pub(super) fn has_tools(&self) -> bool {
+        !self.tools.is_empty()
     }
 
-    fn free_names(&self) -> Names {
-        Names::beside(&self.prefix, |name| self.tools.contains_key(name))
+    /// The names of our tools; as long as not all of the server's are known, they may still change.
+    pub(crate) fn names(&self) -> Arc<JobToolNames> {
+        self.names.clone().unwrap_or_else(|| Arc::new(self.names_without_clash()))
     }
 
-    fn settle(&mut self) {
+    /// Names of our tools that no known tool of the server has.
+    fn names_without_clash(&self) -> JobToolNames {
+        JobToolNames::avoiding(&self.prefix, |name| self.tools.contains_key(name))
+    }
+
+    /// The server's tools are known: from now on the names of ours stay as they are.
+    pub(super) fn fix_names(&mut self) {
         if self.names.is_none() {
-            self.names = Some(Arc::new(self.free_names()));
+            self.names = Some(Arc::new(self.names_without_clash()));
         }
     }
 
-    /// Which of our tools goes by this name, if any.
-    pub(crate) fn ours(&self, name: &str) -> Option<JobTool> {
+    /// Which of our tools has this name, if any.
+    pub(crate) fn job_tool_named(&self, name: &str) -> Option<JobTool> {
         if let Some(names) = &self.names {
-            return names.which(name);
+            return names.tool_named(name);
         }
-        // Most names are none of ours; the check must cost a call next to nothing.
+        // Almost no call is one of our tools, so this comes before anything that costs more.
         if !name.ends_with("job_get") && !name.ends_with("job_cancel") {
             return None;
         }
-        self.free_names().which(name)
+        self.names_without_clash().tool_named(name)
     }
 
     /// Whether the server marks a tool as safe to repeat; `None` where the tool is not known.
@@ -123,48 +128,51 @@ impl Catalog {
     }
 
     /// The arguments of a tool that are HTTP headers too.
-    pub(crate) fn declared(&self, tool: &str) -> Option<&Declared> {
+    pub(crate) fn declared(&self, tool: &str) -> Option<&DeclaredHeaders> {
         self.tools.get(tool)?.declared.as_ref()
     }
 
-    fn breaks_header_rules(&self, tool: &str) -> bool {
+    /// Whether the schema of a tool breaks the rules for headers.
+    pub(super) fn breaks_header_rules(&self, tool: &str) -> bool {
         self.tools.get(tool).is_some_and(|tool| tool.declared.is_none())
     }
 
-    /// `true` once: the tools are not known and nobody has asked for them yet.
+    /// Whether the tools have to be asked for: they are not known, and nobody has asked for them.
+    /// After `true` it counts as asked.
     pub(crate) fn must_ask(&mut self) -> bool {
         self.names.is_none() && !std::mem::replace(&mut self.asked, true)
     }
 
     /// The client asked for the list itself.
-    pub(crate) fn was_asked(&mut self) {
+    pub(crate) fn mark_asked(&mut self) {
         self.asked = true;
     }
 
-    /// Keeps a call until it is clear whose tool it means.
+    /// Holds a call until the tools are known.
     pub(crate) fn hold_call(&mut self, requester: Requester, line: Bytes) {
-        self.begin().calls.push((requester, line));
+        self.reading_mut().held_calls.push((requester, line));
     }
 
-    /// Starts to read the pages ourselves.
-    pub(crate) fn read_from_start(&mut self) {
-        self.begin();
+    /// We begin to read the pages ourselves.
+    pub(crate) fn start_reading(&mut self) {
+        self.reading_mut();
     }
 
-    fn begin(&mut self) -> &mut Reading {
+    /// The reading of the pages, which begins now where there is none.
+    fn reading_mut(&mut self) -> &mut Reading {
         if self.reading.is_none() {
-            self.walks += 1;
+            self.readings += 1;
         }
         self.reading.get_or_insert_default()
     }
 
-    /// Which walk through the pages this is.
-    pub(crate) fn walk(&self) -> u64 {
-        self.walks
+    /// The number of this reading, which tells its deadline from that of an earlier one.
+    pub(crate) fn reading_number(&self) -> u64 {
+        self.readings
     }
 
-    /// Notes the tools of a page, from its raw `result`; returns the raw cursor of the next page.
-    pub(crate) fn note<'a>(&mut self, result: &'a str) -> Option<&'a str> {
+    /// Adds the tools of a page, from its raw `result`; returns the raw cursor of the next page.
+    pub(crate) fn add_page<'a>(&mut self, result: &'a str) -> Option<&'a str> {
         let members = Members::parse(result)?;
         for tool in members.get("tools").and_then(elements).unwrap_or_default() {
             let Some(tool) = Members::parse(tool) else { continue };
@@ -176,49 +184,55 @@ impl Catalog {
         members.get("nextCursor").filter(|cursor| cursor.starts_with('"'))
     }
 
-    /// The client's first page came in, and `cursor` (raw JSON) names more pages, which must be
-    /// read before it can be answered. `Err`: it can go out now.
-    pub(crate) fn hold(
+    /// The first page for the client came in. Where `cursor` (raw JSON) names more pages, these
+    /// must be read before it can be sent; returns the cursor from which to read, where nobody
+    /// reads yet.
+    ///
+    /// # Errors
+    /// The page itself, where it can be sent now.
+    pub(crate) fn hold_page(
         &mut self,
         cursor: Option<&str>,
-        held: Box<Held>,
-    ) -> Result<Option<String>, Box<Held>> {
+        held: Box<HeldPage>,
+    ) -> Result<Option<String>, Box<HeldPage>> {
         if self.names.is_some() {
             return Err(held);
         }
         let Some(cursor) = cursor else {
-            self.settle();
+            self.fix_names();
             return Err(held);
         };
-        // One walk through the pages serves all who wait for it.
-        let walking = self.reading.is_some();
-        self.begin().held.push(*held);
-        Ok((!walking).then(|| cursor.to_owned()))
+        // The pages are read once for all who wait for them.
+        let already_reading = self.reading.is_some();
+        self.reading_mut().held_pages.push(*held);
+        Ok((!already_reading).then(|| cursor.to_owned()))
     }
 
-    /// Whether we read the pages ourselves now.
+    /// Whether we are reading the pages ourselves.
     pub(crate) fn is_reading(&self) -> bool {
         self.reading.is_some()
     }
 
-    /// Whether a client waits for what is held.
+    /// Whether an answer or a call is held.
     pub(crate) fn is_holding(&self) -> bool {
-        let holds = |reading: &Reading| !reading.held.is_empty() || !reading.calls.is_empty();
+        let holds =
+            |reading: &Reading| !reading.held_pages.is_empty() || !reading.held_calls.is_empty();
         self.reading.as_ref().is_some_and(holds)
     }
 
-    /// The client takes back a request whose answer is held.
+    /// The client cancels a request; `true`: it, or its answer, was held here.
     pub(crate) fn cancel(&mut self, id: &Id) -> bool {
         let Some(reading) = &mut self.reading else { return false };
-        let before = reading.held.len() + reading.calls.len();
-        reading.held.retain(|held| held.requester.key != *id);
-        reading.calls.retain(|(requester, _)| requester.key != *id);
-        reading.held.len() + reading.calls.len() < before
+        let before = reading.held_pages.len() + reading.held_calls.len();
+        reading.held_pages.retain(|held| held.requester.key != *id);
+        reading.held_calls.retain(|(requester, _)| requester.key != *id);
+        reading.held_pages.len() + reading.held_calls.len() < before
     }
 
-    /// A page that we asked for came in; `result` is `None` where the server refused it.
+    /// A page that we asked for came in; `result` is `None` where the server refused it or it takes
+    /// too long.
     pub(crate) fn page_read(&mut self, result: Option<&str>) -> Next {
-        let cursor = result.and_then(|result| self.note(result)).map(str::to_owned);
+        let cursor = result.and_then(|result| self.add_page(result)).map(str::to_owned);
         let pages = self.reading.as_mut().map_or(PAGES, |reading| {
             reading.pages += 1;
             reading.pages
@@ -226,58 +240,16 @@ impl Catalog {
         match cursor {
             Some(cursor) if pages < PAGES => Next::Read(cursor),
             _ => {
-                self.settle();
+                self.fix_names();
                 Next::Done(self.reading.take().unwrap_or_default())
             }
         }
     }
 
-    /// The server is gone: what was held.
-    pub(crate) fn abandon(&mut self) -> Reading {
+    /// The server is gone: returns what was held.
+    pub(crate) fn server_gone(&mut self) -> Reading {
         self.asked = self.names.is_some();
         self.reading.take().unwrap_or_default()
-    }
-
-    /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it.
-    /// `deferrable` says of a tool whether its calls may become jobs; `strict`, that a tool whose
-    /// schema breaks the rules for headers must not be shown (§1.1.6).
-    pub(crate) fn edit_page(
-        &self,
-        text: &str,
-        result: &str,
-        (first, strict): (bool, bool),
-        deferrable: impl Fn(&str) -> bool,
-    ) -> Edits {
-        let mut edits = Edits::new();
-        let Some(list) = Members::parse(result).and_then(|members| members.get("tools")) else {
-            return edits;
-        };
-        let tools = elements(list).unwrap_or_default();
-        let mut leading = true;
-        for (index, tool) in tools.iter().enumerate() {
-            let members = Members::parse(tool).unwrap_or_default();
-            let name = members.text("name").unwrap_or_default();
-            // It came after ours got that name, and no list may have one name twice.
-            let clashes = self.ours(&name).is_some();
-            if clashes || (strict && self.breaks_header_rules(&name)) {
-                let why = if clashes {
-                    "has the name of one of ours"
-                } else {
-                    "has an invalid x-mcp-header"
-                };
-                warn!(tool = &*name, "hid a tool of the server that {why}");
-                edits.remove_element(text, &tools, index, leading);
-                continue;
-            }
-            leading = false;
-            if deferrable(&name) {
-                hide_output_schema(&mut edits, text, &members);
-            }
-        }
-        if first && !self.tools.is_empty() && list.starts_with('[') {
-            edits.append_elements(text, list, &definitions(&self.names()), leading);
-        }
-        edits
     }
 }
 
@@ -286,72 +258,18 @@ fn is_repeatable(tool: &Members) -> bool {
     ["readOnlyHint", "idempotentHint"].iter().any(|hint| hints.get(hint) == Some("true"))
 }
 
-/// §4.5: a handle must not meet a schema; it is kept under `_meta`.
-fn hide_output_schema(edits: &mut Edits, text: &str, tool: &Members) {
-    let Some(at) = tool.position("outputSchema") else { return };
-    let schema = tool.at(at).value;
-    match tool.get("_meta") {
-        Some(meta) => {
-            edits.remove_member(text, tool, at, at == 0);
-            edits.set_member(text, meta, OUTPUT_SCHEMA, schema);
-        }
-        None => {
-            edits.replace(text, tool.at(at).key, "\"_meta\"");
-            edits.replace(text, schema, format!("{{{}:{schema}}}", quoted(OUTPUT_SCHEMA)));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn edited(list: &str) -> String {
-        let mut catalog = Catalog::new("");
-        catalog.note(list);
-        catalog.edit_page(list, list, (false, false), |name| name != "never").apply(list)
-    }
-
-    #[test]
-    fn the_output_schema_moves_and_nothing_else_changes_s4_5() {
-        let list = r#"{"tools":[{"name":"a", "outputSchema" : {"x":1.0} ,"z":1e2},{"name":"never","outputSchema":{}}]}"#;
-        assert_eq!(
-            edited(list),
-            r#"{"tools":[{"name":"a", "_meta" : {"unhurry/outputSchema":{"x":1.0}} ,"z":1e2},{"name":"never","outputSchema":{}}]}"#
-        );
-        let list = r#"{"tools":[{"name":"a","_meta":{"k":1},"outputSchema":{}}]}"#;
-        assert_eq!(
-            edited(list),
-            r#"{"tools":[{"name":"a","_meta":{"k":1,"unhurry/outputSchema":{}}}]}"#
-        );
-    }
-
-    #[test]
-    fn s5_3_a_name_that_comes_too_late_is_hidden() {
-        let mut catalog = Catalog::new("");
-        catalog.settle();
-        for (own, all) in [
-            (r#"{"name":"a"},"#, vec!["a", "job_get", "job_cancel"]),
-            ("", vec!["job_get", "job_cancel"]),
-        ] {
-            let list =
-                format!(r#"{{"tools":[{own}{{"name":"job_get"}},{{"name":"job_cancel"}}]}}"#);
-            catalog.note(&list);
-            let edited = catalog.edit_page(&list, &list, (true, false), |_| true).apply(&list);
-            let names: serde_json::Value = serde_json::from_str(&edited).unwrap();
-            let names = names["tools"].as_array().unwrap().iter().map(|t| &t["name"]);
-            assert_eq!(names.collect::<Vec<_>>(), all);
-        }
-    }
-
     #[test]
     fn c81_names_give_way_to_the_servers_and_stay() {
         let mut catalog = Catalog::new("x_");
-        catalog.note(r#"{"tools":[{"name":"x_job_get"},{"name":"unhurry_x_job_get"}]}"#);
-        catalog.settle();
+        catalog.add_page(r#"{"tools":[{"name":"x_job_get"},{"name":"unhurry_x_job_get"}]}"#);
+        catalog.fix_names();
         assert_eq!(catalog.names().get, "unhurry_unhurry_x_job_get");
         assert_eq!(catalog.names().cancel, "x_job_cancel");
-        catalog.note(r#"{"tools":[{"name":"x_job_cancel"}]}"#);
+        catalog.add_page(r#"{"tools":[{"name":"x_job_cancel"}]}"#);
         assert_eq!(catalog.names().cancel, "x_job_cancel");
     }
 }

@@ -1,4 +1,4 @@
-//! Lists on their way to the client: edited, kept, and given again.
+//! Lists on their way to the client: edited, kept, and sent again.
 
 use std::time::Duration;
 
@@ -12,31 +12,31 @@ use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
-use crate::rpc::lines::keep;
+use crate::rpc::lines::compact;
 use crate::rpc::message::{Message, text_of};
 use crate::rpc::splice::Edits;
 
-use super::catalog::Held;
+use super::catalog::HeldPage;
 use super::key::{ListKey, ListKind};
 
-/// A list that the server leaves unanswered for so long is given again from memory (§1.1.5).
+/// How long the server may leave a list unanswered before the last answer is sent again (§1.1.5).
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// A list request goes to the server; if it stays unanswered, the last answer is given again.
+    /// A list request of the client: if the server does not answer it, the last answer is sent
+    /// again.
     pub(in crate::relay) fn list_asked(
         &self,
         state: &mut State,
         key: ListKey,
-        inside: &Id,
+        upstream_id: &Id,
     ) -> RequestKind {
         if key.kind == ListKind::Tools {
-            state.lists.catalog.was_asked();
+            state.lists.catalog.mark_asked();
         }
-        let repeat =
-            state.lists.kept.get(&key).map(|_| {
-                self.add_deadline(state, Instant::now() + SILENCE, Due::List(inside.clone()))
-            });
+        let repeat = state.lists.cache.get(&key).map(|_| {
+            self.add_deadline(state, Instant::now() + SILENCE, Due::List(upstream_id.clone()))
+        });
         RequestKind::List { key, repeat }
     }
 
@@ -49,43 +49,43 @@ impl Session {
         message: &Message,
     ) {
         let Some(result) = message.envelope.result else {
-            return self.pass_answer(requester.as_ref(), message);
+            return self.forward_answer(requester.as_ref(), message);
         };
         let Some(requester) = requester else {
             return self.late_list(state, key, message, result);
         };
         if key.kind != ListKind::Tools {
-            return self.list_out(state, key, Some(requester), message);
+            return self.send_list(state, key, Some(requester), message);
         }
-        let cursor = state.lists.catalog.note(result);
+        let cursor = state.lists.catalog.add_page(result);
         if !key.is_first_page() {
-            return self.list_out(state, key, Some(requester), message);
+            return self.send_list(state, key, Some(requester), message);
         }
-        let held = Box::new(Held { key, requester, line: keep(message.line) });
-        match state.lists.catalog.hold(cursor, held) {
+        let held = Box::new(HeldPage { key, requester, line: compact(message.line) });
+        match state.lists.catalog.hold_page(cursor, held) {
             Ok(Some(cursor)) => {
-                self.bound_walk(state);
+                self.limit_reading(state);
                 self.read_page(state, Some(&cursor));
             }
             Ok(None) => {}
-            Err(held) => self.list_out(state, held.key, Some(held.requester), message),
+            Err(held) => self.send_list(state, held.key, Some(held.requester), message),
         }
     }
 
-    /// The answer to a list that was repeated from memory meanwhile: if it is another one, the
-    /// client must ask again.
+    /// The answer to a list request that got the last answer meanwhile: if it differs, the client
+    /// is told to ask again.
     fn late_list(&self, state: &mut State, key: ListKey, message: &Message, result: &str) {
         if key.kind == ListKind::Tools {
-            state.lists.catalog.note(result);
+            state.lists.catalog.add_page(result);
         }
-        if state.lists.kept.differs(&key, result) {
-            self.tell_changed(key.kind);
+        if state.lists.cache.differs(&key, result) {
+            self.notify_list_changed(key.kind);
         }
-        self.list_out(state, key, None, message);
+        self.send_list(state, key, None, message);
     }
 
     /// Edits a list for the client, keeps it, and sends it.
-    pub(super) fn list_out(
+    pub(super) fn send_list(
         &self,
         state: &mut State,
         key: ListKey,
@@ -106,19 +106,19 @@ impl Session {
             _ => Edits::new(),
         };
         let out = message.edited(edits);
-        let edited = Message::of(&out);
+        let edited = Message::parse(&out);
         if let Some(shown) = edited.envelope.result {
-            state.lists.kept.put(key, &out.slice_ref(shown.as_bytes()), result);
+            state.lists.cache.put(key, &out.slice_ref(shown.as_bytes()), result);
         }
-        self.pass_answer(requester.as_ref(), &edited);
+        self.forward_answer(requester.as_ref(), &edited);
     }
 
-    /// The server has not answered a list for 2 s. If it may be blocked, the last answer goes out
-    /// again (§1.1.5); else it is given more time.
+    /// The server has not answered a list for 2 s. If it may be blocked by a call, the last answer
+    /// is sent again (§1.1.5); else the server gets more time.
     pub(in crate::relay) fn repeat_list(&self, state: &mut State, id: &Id) {
         let Some(pending) = state.calls.pending.get(id) else { return };
         let RequestKind::List { key, .. } = &pending.kind else { return };
-        if state.calls.pending.calls() == 0 && !self.upstream.is_starting() {
+        if state.calls.pending.call_count() == 0 && !self.upstream.is_starting() {
             let again = Instant::now() + SILENCE;
             let slot = self.add_deadline(state, again, Due::List(id.clone()));
             let pending = state.calls.pending.get_mut(id);
@@ -128,8 +128,8 @@ impl Session {
             }
             return;
         }
-        if let Some(result) = state.lists.kept.get(key)
-            && let Some(requester) = state.calls.pending.detach(id)
+        if let Some(result) = state.lists.cache.get(key)
+            && let Some(requester) = state.calls.pending.take_requester(id)
         {
             debug!(id = &*requester.id, "the server is silent, the last list is given again");
             self.answer(&requester, &result_line(&requester.id, text_of(&result)));

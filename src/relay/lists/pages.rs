@@ -1,4 +1,5 @@
-//! The pages of tools that we read ourselves, so that the names of ours are sure (contract §1.1.2).
+//! The pages of tools that we read ourselves, to know which names are free for our tools (contract
+//! §1.1.2).
 
 use std::time::Duration;
 
@@ -15,28 +16,28 @@ use crate::relay::state::{Due, State};
 use crate::rpc::message::Message;
 use crate::upstream::Outgoing;
 
-use super::catalog::{Held, Next};
+use super::catalog::{HeldPage, Next};
 
-/// How long the pages may take, since answers may wait for them.
-const WALK: Duration = Duration::from_secs(5);
+/// How long we may read the pages, since answers may wait for them.
+const READING_LIMIT: Duration = Duration::from_secs(5);
 
 impl Session {
-    /// Asks for the tools ourselves, so that the names of ours are sure (§1.1.2).
+    /// Reads all pages of the tools (§1.1.2).
     pub(in crate::relay) fn read_tools(&self, state: &mut State) {
-        state.lists.catalog.read_from_start();
-        self.bound_walk(state);
+        state.lists.catalog.start_reading();
+        self.limit_reading(state);
         self.read_page(state, None);
     }
 
-    /// What is held while we read the pages must not wait for ever.
-    pub(super) fn bound_walk(&self, state: &mut State) {
-        let walk = state.lists.catalog.walk();
-        self.add_deadline(state, Instant::now() + WALK, Due::Walk(walk));
+    /// Adds a deadline for reading the pages: what is held meanwhile must not wait for ever.
+    pub(super) fn limit_reading(&self, state: &mut State) {
+        let number = state.lists.catalog.reading_number();
+        self.add_deadline(state, Instant::now() + READING_LIMIT, Due::Reading(number));
     }
 
-    /// The pages take too long: what is known has to do.
-    pub(in crate::relay) fn walk_due(&self, state: &mut State, walk: u64) {
-        if state.lists.catalog.is_reading() && state.lists.catalog.walk() == walk {
+    /// The pages take too long: the names are made from those that were read.
+    pub(in crate::relay) fn reading_due(&self, state: &mut State, number: u64) {
+        if state.lists.catalog.is_reading() && state.lists.catalog.reading_number() == number {
             self.tools_page(state, None);
         }
     }
@@ -51,11 +52,14 @@ impl Session {
         }
         members.extend(cursor.map(|cursor| format!(r#""cursor":{cursor}"#)));
         let params = (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")));
-        let id = state.calls.pending.own_id();
-        state.calls.pending.insert(id.clone(), PendingRequest::own(RequestKind::ToolsPage));
+        let id = state.calls.pending.new_id();
+        state
+            .calls
+            .pending
+            .insert(id.clone(), PendingRequest::without_requester(RequestKind::ToolsPage));
         let headers = state.client.headers.clone();
         let out = Outgoing::own_request(&id, Method::ListTools, params.as_deref(), headers);
-        if self.to_server(state, out).is_err() {
+        if self.send_to_server(state, out).is_err() {
             state.calls.pending.remove(&id);
             self.tools_page(state, None);
         }
@@ -66,19 +70,23 @@ impl Session {
         match state.lists.catalog.page_read(result) {
             Next::Read(cursor) => self.read_page(state, Some(&cursor)),
             Next::Done(reading) => {
-                for Held { key, requester, line } in reading.held {
-                    self.list_out(state, key, Some(requester), &Message::of(&line));
+                for HeldPage { key, requester, line } in reading.held_pages {
+                    self.send_list(state, key, Some(requester), &Message::parse(&line));
                 }
-                self.take_up(state, reading.calls);
+                self.release_held_calls(state, reading.held_calls);
             }
         }
     }
 
-    /// Calls that waited for the names of our tools go where they belong, once the lock is dropped.
-    pub(in crate::relay) fn take_up(&self, state: &mut State, calls: Vec<(Requester, Bytes)>) {
+    /// Calls that waited for the tools are handled as if they came now, once the lock is dropped.
+    pub(in crate::relay) fn release_held_calls(
+        &self,
+        state: &mut State,
+        calls: Vec<(Requester, Bytes)>,
+    ) {
         for (requester, line) in calls {
             self.once_stored(state, ready(()), move |session| {
-                session.held_request(&Message::of(&line), requester);
+                session.held_request(&Message::parse(&line), requester);
             });
         }
     }

@@ -40,7 +40,7 @@ impl Session {
             return warn!("skipped an array of the client that is no JSON");
         }
         if !legal || elements.is_empty() {
-            // Not ours to judge: the server answers as it would without us.
+            // The server answers an illegal array, as it would without the proxy.
             return self.upstream.send_if_up(Outgoing::parse(line.clone(), headers.clone()));
         }
         let elements = elements.into_iter().map(|text| (text, Envelope::parse(text).ok()));
@@ -56,13 +56,13 @@ impl Session {
         headers: &Headers,
     ) {
         let batch = Batch::new(to);
-        self.bound_batch(&batch);
+        self.limit_batch(&batch);
         for (element, envelope) in elements {
             let reply: Reply = batch.clone();
             match envelope {
                 Some(envelope) if envelope.kind() != Kind::Unknown => {
                     let part = line.slice_ref(element.as_bytes());
-                    self.batched(&Message::new(&part, element, envelope), reply, headers);
+                    self.batch_element(&Message::new(&part, element, envelope), reply, headers);
                 }
                 _ => {
                     let error = "an element of the batch is no JSON-RPC message";
@@ -73,9 +73,9 @@ impl Session {
         }
     }
 
-    /// The array leaves at the client's budget at the latest, with what is there (§1.1). A little
-    /// later in fact, so that the handles of its calls are in it.
-    fn bound_batch(&self, batch: &Arc<Batch>) {
+    /// Adds the deadline at which the array of answers leaves with what is there (§1.1): the
+    /// client's budget, and a little more, so that the handles of its calls are in it.
+    fn limit_batch(&self, batch: &Arc<Batch>) {
         const MARGIN: Duration = Duration::from_millis(50);
         let mut state = self.state();
         let Some(budget) = self.budget_of_client(&state.client.info) else { return };
@@ -83,7 +83,8 @@ impl Session {
         self.add_deadline(&mut state, at, Due::Batch(Arc::downgrade(batch)));
     }
 
-    fn batched(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
+    /// One message of a batch.
+    fn batch_element(self: &Arc<Self>, message: &Message, reply: Reply, headers: &Headers) {
         if Method::of(&message.envelope) == Some(Method::Initialize) {
             let error = "initialize must not be part of a batch";
             let line = error_line(message.id(), INVALID_REQUEST, error);
@@ -94,9 +95,10 @@ impl Session {
         }
     }
 
+    /// An array of the server: messages, or a log line that begins with a bracket.
     pub(super) fn server_batch(&self, line: &Bytes, text: &str, from: &MessageOrigin) {
         let elements = elements(text).unwrap_or_default();
-        // Log lines may begin with a bracket too, and be JSON.
+        // A log line may be a JSON array too.
         if !elements.iter().any(|element| Envelope::parse(element).is_ok_and(|e| e.is_message())) {
             return warn!("skipped a line of the server that is no JSON-RPC: {}", excerpt(text));
         }

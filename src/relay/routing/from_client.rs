@@ -1,4 +1,4 @@
-//! Messages of the client: what each is, and which way it goes.
+//! Messages of the client: each goes to the server, or is answered here.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::relay::requester::Requester;
 use crate::relay::session::{Locked, Session};
 use crate::relay::state::State;
 use crate::rpc::id::Id;
-use crate::rpc::lines::{Line, keep};
+use crate::rpc::lines::{Line, compact};
 use crate::rpc::message::{Kind, Message};
 use crate::rpc::parsed_line::{ParsedLine, excerpt};
 use crate::rpc::splice::{Edits, with_id};
 use crate::rpc::truncated::{id_at_an_end, is_request};
 use crate::upstream::{Headers, Outgoing};
 
-use super::questions::Destination;
+use super::server_requests::AnswerDestination;
 
 impl Session {
     /// A line of the client; `to` is where its answers go.
@@ -36,7 +36,7 @@ impl Session {
                 self.client_message(&message, &params, to.clone(), &None);
             }
             ParsedLine::Array { line, text } => self.client_batch(line, text, to, &None),
-            // It may be half a call with its arguments, so its text is not for everybody (§10).
+            // It may hold the arguments of a call, so its text is logged at `debug` alone (§10).
             ParsedLine::Object { text, .. } | ParsedLine::NoJson { text, .. } => {
                 warn!(bytes = text.len(), "skipped a line of the client that is no JSON-RPC");
                 debug!("the skipped line: {}", excerpt(text));
@@ -68,7 +68,8 @@ impl Session {
                     let requester = Requester::new(key, raw, reply, headers.clone());
                     self.client_request(message, params, requester);
                 }
-                // An id that can't be an id: the server's to judge, and never deferred.
+                // The id is no valid one, such as `null`: the server answers, and nothing is
+                // deferred.
                 None => {
                     let (line, headers) = (message.line.clone(), headers.clone());
                     self.upstream.send_if_up(Outgoing::parse(line, headers));
@@ -79,7 +80,7 @@ impl Session {
         }
     }
 
-    /// A request of the client, by whatever way it came.
+    /// A request of the client.
     pub(crate) fn client_request(
         self: &Arc<Self>,
         message: &Message,
@@ -89,7 +90,7 @@ impl Session {
         self.request(self.state(), message, params, requester);
     }
 
-    /// A request that was held; whoever has left meanwhile wants it no more.
+    /// A request that was held until the tools were known; dropped where its client has gone.
     pub(in crate::relay) fn held_request(
         self: &Arc<Self>,
         message: &Message,
@@ -115,56 +116,60 @@ impl Session {
         if let Some(cause) = &state.failure {
             return self.answer_error(&requester, INTERNAL_ERROR, cause);
         }
-        self.meet(&mut state, params);
+        self.note_modern_client(&mut state, params);
         if method == Some(Method::CallTool) {
             return self.call(state, message, params, requester);
         }
-        let busy = || state.calls.pending.calls() > 0 || state.calls.pending.any_opening();
+        let busy = || state.calls.pending.call_count() > 0 || state.calls.pending.any_opening();
         if method == Some(Method::Ping) && (busy() || self.upstream.is_starting()) {
             return self.answer(&requester, &result_line(&requester.id, "{}"));
         }
-        state.client.settings.note(method, message, params);
-        let inside = state.calls.pending.inside_id(&requester.key);
+        state.client.settings.update(method, message, params);
+        let upstream_id = state.calls.pending.upstream_id_for(&requester.key);
         let kind = match method {
-            Some(Method::Initialize) => self.opening(&mut state, params, &inside),
+            Some(Method::Initialize) => self.initialize_asked(&mut state, params, &upstream_id),
             Some(Method::Discover) => RequestKind::Discover,
-            Some(Method::Listen) => {
-                RequestKind::Listen { line: keep(message.line), acknowledged: false, lost: false }
-            }
+            Some(Method::Listen) => RequestKind::Listen {
+                line: compact(message.line),
+                acknowledged: false,
+                lost: false,
+            },
             _ => match method.and_then(|method| ListKey::of(method, params)) {
-                Some(key) => self.list_asked(&mut state, key, &inside),
-                None => RequestKind::Plain,
+                Some(key) => self.list_asked(&mut state, key, &upstream_id),
+                None => RequestKind::Other,
             },
         };
-        self.send_request(&mut state, message, (method, params), inside, requester, kind);
+        self.send_request(&mut state, message, (method, params), upstream_id, requester, kind);
     }
 
-    /// Sends a request that is no call; id and token are renamed where they collide.
+    /// Sends a request that is no call; its id and progress token are replaced where they are in
+    /// use.
     fn send_request(
         &self,
         state: &mut State,
         message: &Message,
         (method, params): (Option<Method>, &Params),
-        inside: Id,
+        upstream_id: Id,
         requester: Requester,
         kind: RequestKind,
     ) {
         let mut edits = Edits::new();
-        let renamed = inside != requester.key;
-        message.go_by(&inside, &mut edits);
+        let renamed = upstream_id != requester.key;
+        message.set_id(&upstream_id, &mut edits);
         let token = params
             .progress_token()
-            .and_then(|raw| state.calls.pending.name_token(message.text, raw, &mut edits));
+            .and_then(|raw| state.calls.pending.map_token(message.text, raw, &mut edits));
         let out = message.edited(edits);
-        let (id, headers) = (inside.clone(), requester.headers.clone());
+        let (id, headers) = (upstream_id.clone(), requester.headers.clone());
         let out = Outgoing::request(out, headers, id, method, &message.envelope, params);
         let pending = PendingRequest { requester: Some(requester), renamed, token, kind };
-        state.calls.pending.insert(inside.clone(), pending);
-        if let Err(cause) = self.to_server(state, out) {
-            self.refuse(state, &inside, &cause);
+        state.calls.pending.insert(upstream_id.clone(), pending);
+        if let Err(cause) = self.send_to_server(state, out) {
+            self.fail_unsent(state, &upstream_id, &cause);
         }
     }
 
+    /// A notification of the client.
     fn client_notification(
         self: &Arc<Self>,
         message: &Message,
@@ -175,7 +180,7 @@ impl Session {
         match method {
             Some(Method::Cancelled) => return self.cancelled(message, params, headers),
             Some(Method::Initialized) => {
-                self.state().client.settings.note(method, message, params);
+                self.state().client.settings.update(method, message, params);
             }
             _ => {}
         }
@@ -184,18 +189,23 @@ impl Session {
         self.upstream.send_if_up(out);
     }
 
+    /// An answer of the client to a request of the server.
     fn client_response(&self, message: &Message, raw: &str, headers: &Headers) {
-        let destination = Id::parse(raw).map(|id| self.state().client.questions.answered(&id));
+        let destination = Id::parse(raw).map(|id| self.state().client.server_requests.take(&id));
         match destination {
-            None | Some(Destination::Straight) => self.send_response(message.line.clone(), headers),
-            Some(Destination::Under(inside)) => {
-                self.send_response(with_id(message.text, raw, &inside).into(), headers);
+            None | Some(AnswerDestination::AsIs) => {
+                self.send_response(message.line.clone(), headers)
             }
-            Some(Destination::Nowhere) => debug!("dropped an answer to a server that is gone"),
+            Some(AnswerDestination::WithId(id)) => {
+                self.send_response(with_id(message.text, raw, &id).into(), headers);
+            }
+            Some(AnswerDestination::Dropped) => {
+                debug!("dropped an answer to a server that is gone")
+            }
         }
     }
 
-    /// An answer to a request of the server.
+    /// Sends an answer to a request of the server.
     pub(super) fn send_response(&self, line: Bytes, headers: &Headers) {
         self.upstream.send_if_up(Outgoing::response(line, headers.clone()));
     }

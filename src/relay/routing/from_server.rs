@@ -1,11 +1,12 @@
-//! Messages of the server: answers find whoever asked, progress its call, the rest passes.
+//! Messages of the server: answers go to the requester, progress to its call, the rest passes as it
+//! is.
 
 use tracing::{debug, warn};
 
 use crate::mcp::compose::error_line;
 use crate::mcp::error_code::METHOD_NOT_FOUND;
 use crate::mcp::meta::{PROGRESS_TOKEN, subscription_id};
-use crate::mcp::method::{Method, is_news};
+use crate::mcp::method::{Method, is_change_notification};
 use crate::mcp::params::Params;
 use crate::relay::calls::{PendingRequest, RequestKind};
 use crate::relay::requester::Requester;
@@ -18,8 +19,9 @@ use crate::rpc::splice::Edits;
 use crate::upstream::MessageOrigin;
 
 impl Session {
-    pub(in crate::relay) fn server_line(&self, heard: &ParsedLine, from: &MessageOrigin) {
-        match *heard {
+    /// A line of the server.
+    pub(in crate::relay) fn server_line(&self, line: &ParsedLine, from: &MessageOrigin) {
+        match *line {
             ParsedLine::Object { line, text, envelope } if envelope.is_message() => {
                 self.server_message(&Message { line, text, envelope, status: from.status }, from);
             }
@@ -46,20 +48,20 @@ impl Session {
         }
     }
 
-    /// A request of the server is forwarded wherever there is a way to the client, else answered
-    /// for it (§1.1).
+    /// A request of the server is forwarded where there is a way to the client, else answered with
+    /// an error (§1.1).
     fn server_request(&self, message: &Message, raw: &str, from: &MessageOrigin) {
         let mut state = self.state();
         let State { client, calls, .. } = &mut *state;
         let mut edits = Edits::new();
-        let outside = client.questions.ask(raw, || calls.pending.own_id());
-        if let Some(outside) = &outside {
-            edits.replace(message.text, raw, outside.to_json());
+        let new_id = client.server_requests.insert(raw, || calls.pending.new_id());
+        if let Some(new_id) = &new_id {
+            edits.replace(message.text, raw, new_id.to_json());
         }
-        if !self.to_client(&state, from.request, &message.edited(edits), true) {
+        if !self.send_to_client(&state, from.request, &message.edited(edits), true) {
             debug!("a request of the server reaches nobody");
-            if let Some(asked) = outside.or_else(|| Id::parse(raw)) {
-                state.client.questions.answered(&asked);
+            if let Some(asked) = new_id.or_else(|| Id::parse(raw)) {
+                state.client.server_requests.take(&asked);
             }
             let cause = "the client has no stream open on which it could be asked";
             let refusal = error_line(raw, METHOD_NOT_FOUND, cause);
@@ -67,6 +69,7 @@ impl Session {
         }
     }
 
+    /// An answer of the server.
     fn server_response(&self, message: &Message, id: &Id) {
         let mut state = self.state();
         let Some(PendingRequest { requester, kind, .. }) = state.calls.pending.remove(id) else {
@@ -83,9 +86,9 @@ impl Session {
             RequestKind::Call(call) => self.call_answered(&mut state, *call, requester, message),
             RequestKind::Initialize | RequestKind::Discover => {
                 if matches!(kind, RequestKind::Initialize) && message.envelope.error.is_some() {
-                    state.client.settings.refused();
+                    state.client.settings.initialize_refused();
                 }
-                self.greeted(&mut state, requester, message);
+                self.opening_answered(&mut state, requester, message);
             }
             RequestKind::List { key, repeat } => {
                 if let Some(slot) = repeat {
@@ -94,9 +97,11 @@ impl Session {
                 self.list_answered(&mut state, key, requester, message);
             }
             RequestKind::ToolsPage => self.tools_page(&mut state, message.envelope.result),
-            RequestKind::Restart(step) => self.step_done(&mut state, step, &message.envelope),
+            RequestKind::Restart(step) => {
+                self.restart_step_answered(&mut state, step, &message.envelope)
+            }
             RequestKind::Listen { .. } => self.listen_ended(requester, message),
-            RequestKind::Plain => self.pass_answer(requester.as_ref(), message),
+            RequestKind::Other => self.forward_answer(requester.as_ref(), message),
         }
     }
 
@@ -106,12 +111,12 @@ impl Session {
             Some(Method::Progress) => self.progress(message, &params),
             Some(Method::Cancelled) => self.server_cancels(message, &params, from),
             Some(Method::LogMessage) if from.request.is_none() => self.log_message(message),
-            method => self.subscribed(message, &params, method, from),
+            method => self.subscription_notification(message, &params, method, from),
         }
     }
 
-    /// A log line of a server that does not say for which request: in the modern era it goes to
-    /// one that asked for log lines, the newest of them.
+    /// A `notifications/message` that belongs to no request. In the modern era, where the client
+    /// has no channel for it, it goes to the newest request that wants log messages.
     fn log_message(&self, message: &Message) {
         let state = self.state();
         if self.client.notify(message.line) {
@@ -122,8 +127,8 @@ impl Session {
         }
     }
 
-    /// Progress goes to a client that waits under its own token, and into the job of a call that
-    /// nobody waits for; any other is dropped (§1.1.1, §4.3).
+    /// Progress goes to the client that waits, with the client's own token, or into the job; any
+    /// other is dropped (§1.1.1, §4.3).
     fn progress(&self, message: &Message, params: &Params) {
         let Some(raw) = params.get(PROGRESS_TOKEN) else { return };
         let mut state = self.state();
@@ -133,10 +138,10 @@ impl Session {
             return;
         };
         if let RequestKind::Call(call) = &mut pending.kind {
-            call.note_progress(params);
+            call.set_progress(params);
         }
-        let outside = pending.token.as_ref().and_then(|token| token.outside.as_deref());
-        if let (Some(token), Some(requester)) = (outside, &pending.requester) {
+        let token = pending.token.as_ref().and_then(|token| token.downstream.as_deref());
+        if let (Some(token), Some(requester)) = (token, &pending.requester) {
             let mut edits = Edits::new();
             if token != raw {
                 edits.replace(message.text, raw, token);
@@ -145,7 +150,7 @@ impl Session {
         }
     }
 
-    /// The server takes back a request of its own, or ends a subscription.
+    /// The server cancels a request of its own, or ends a subscription.
     fn server_cancels(&self, message: &Message, params: &Params, from: &MessageOrigin) {
         let raw = params.get("requestId");
         let Some((raw, id)) = raw.and_then(|raw| Some((raw, Id::parse(raw)?))) else {
@@ -154,12 +159,12 @@ impl Session {
         };
         let mut state = self.state();
         let mut edits = Edits::new();
-        if let Some(outside) = state.client.questions.taken_back(&id) {
-            edits.replace(message.text, raw, outside.to_json());
+        if let Some(downstream_id) = state.client.server_requests.cancelled(&id) {
+            edits.replace(message.text, raw, downstream_id.to_json());
         }
         let pending = state.calls.pending.get(&id);
         if !pending.is_some_and(|pending| matches!(pending.kind, RequestKind::Listen { .. })) {
-            self.to_client(&state, from.request, &message.edited(edits), false);
+            self.send_to_client(&state, from.request, &message.edited(edits), false);
             return;
         }
         let Some(requester) = state.calls.pending.remove(&id).and_then(|pending| pending.requester)
@@ -173,9 +178,9 @@ impl Session {
         requester.reply.finish();
     }
 
-    /// A notification that may belong to a subscription: it carries the client's own id of it, and
-    /// is acknowledged to the client once, however often the server was started anew.
-    fn subscribed(
+    /// A notification that may belong to a subscription: then the client gets it with its own
+    /// subscription id. The client gets one acknowledgement, however often the server is restarted.
+    fn subscription_notification(
         &self,
         message: &Message,
         params: &Params,
@@ -192,10 +197,10 @@ impl Session {
         }) = pending
         else {
             match from.request {
-                None if is_news(&message.envelope.method_name()) => {
+                None if is_change_notification(&message.envelope.method_name()) => {
                     self.client.announce(message.line)
                 }
-                request => drop(self.to_client(&state, request, message.line, false)),
+                request => drop(self.send_to_client(&state, request, message.line, false)),
             }
             return;
         };
@@ -210,6 +215,7 @@ impl Session {
         requester.reply.push(&message.edited(edits));
     }
 
+    /// The answer to `subscriptions/listen`: the end of the subscription.
     fn listen_ended(&self, requester: Option<Requester>, message: &Message) {
         let Some(requester) = requester else { return };
         let mut edits = Edits::new();
@@ -218,6 +224,6 @@ impl Session {
         {
             edits.replace(message.text, raw, &*requester.id);
         }
-        self.answer_edited(&requester, message, edits);
+        self.forward_edited_answer(&requester, message, edits);
     }
 }

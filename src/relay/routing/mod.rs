@@ -1,8 +1,8 @@
-//! Which way a message goes: those of the client, those of the server, and arrays of either.
+//! Routing of messages: those of the client, those of the server, and arrays of either.
 
 mod batch;
 mod from_client;
 mod from_server;
-mod questions;
+mod server_requests;
 
-pub(crate) use questions::Questions;
+pub(crate) use server_requests::ServerRequests;

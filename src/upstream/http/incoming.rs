@@ -7,7 +7,8 @@ use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 
-use crate::rpc::lines::{Gathered, Line};
+use crate::rpc::lines::Line;
+use crate::rpc::message_buffer::MessageBuffer;
 
 use super::pool::Received;
 use super::root_cause::root_cause;
@@ -31,12 +32,12 @@ pub(crate) fn is_event_stream(response: &Response<Received>) -> bool {
 /// # Errors
 /// A part of a sentence: why there was no end.
 pub(crate) async fn gather(mut body: Received, limit: usize) -> Result<Option<Line>, String> {
-    let mut gathered = Gathered::new(limit, body.size_hint().lower());
+    let mut buffer = MessageBuffer::new(limit, body.size_hint().lower());
     while let Some(frame) = body.frame().await {
         // Trailers mean nothing in MCP.
         if let Ok(data) = frame.map_err(|error| root_cause(&error))?.into_data() {
-            gathered.add(data);
+            buffer.add(data);
         }
     }
-    Ok(gathered.finish())
+    Ok(buffer.finish())
 }

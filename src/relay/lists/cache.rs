@@ -6,34 +6,35 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 
-use crate::rpc::lines::keep;
+use crate::rpc::lines::compact;
 
 use super::key::ListKey;
 
-/// Bytes of answers kept.
-const KEPT: usize = 8 << 20;
+/// How many bytes of answers are kept.
+const MOST_BYTES: usize = 8 << 20;
 
 /// The last answers to list requests.
 #[derive(Default)]
-pub(crate) struct KeptLists {
-    answers: HashMap<ListKey, Kept>,
+pub(crate) struct ListCache {
+    answers: HashMap<ListKey, CachedList>,
     bytes: usize,
 }
 
-struct Kept {
+struct CachedList {
     /// what the client got, the raw `result`
     result: Bytes,
-    /// of what the server had sent
+    /// a digest of what the server had sent
     digest: u64,
 }
 
-impl KeptLists {
-    /// Keeps an answer: what the client gets, and what the server had sent.
+impl ListCache {
+    /// Keeps an answer. `result`: what the client gets; `original`: what the server had sent.
     pub(crate) fn put(&mut self, key: ListKey, result: &Bytes, original: &str) {
         self.remove(&key);
-        if self.bytes + result.len() <= KEPT {
+        if self.bytes + result.len() <= MOST_BYTES {
             self.bytes += result.len();
-            self.answers.insert(key, Kept { result: keep(result), digest: digest(original) });
+            self.answers
+                .insert(key, CachedList { result: compact(result), digest: digest(original) });
         }
     }
 
@@ -45,14 +46,15 @@ impl KeptLists {
 
     /// The last answer to the same request.
     pub(crate) fn get(&self, key: &ListKey) -> Option<Bytes> {
-        self.answers.get(key).map(|kept| kept.result.clone())
+        self.answers.get(key).map(|cached| cached.result.clone())
     }
 
     /// Whether a fresh answer of the server differs from the last one.
     pub(crate) fn differs(&self, key: &ListKey, fresh: &str) -> bool {
-        self.answers.get(key).is_some_and(|kept| kept.digest != digest(fresh))
+        self.answers.get(key).is_some_and(|cached| cached.digest != digest(fresh))
     }
 
+    /// The requests whose answers are kept.
     pub(crate) fn keys(&self) -> Vec<ListKey> {
         self.answers.keys().cloned().collect()
     }
