@@ -169,8 +169,8 @@ impl Store for MemoryStore {
     fn list(&self, caller: &Caller, most: usize) -> StoreFuture<Vec<Arc<Record>>> {
         let Some(scope) = caller.job_scope() else { return ready(Vec::new()) };
         let index = self.index();
-        let own = index.by_caller.range((scope.clone(), 0)..=(scope.clone(), u64::MAX));
-        ready(own.rev().take(most).map(|(_, id)| index.jobs[id].record.clone()).collect())
+        let jobs = index.by_caller.range((scope.clone(), 0)..=(scope.clone(), u64::MAX));
+        ready(jobs.rev().take(most).map(|(_, id)| index.jobs[id].record.clone()).collect())
     }
 
     fn sweep(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
@@ -312,10 +312,10 @@ impl Index {
         if !over(self) {
             return;
         }
-        let own = |(_, id): &&(Instant, Uuid)| {
+        let is_of_principal = |(_, id): &&(Instant, Uuid)| {
             self.jobs.get(id).is_some_and(|entry| entry.record.caller.principal() == principal)
         };
-        let may_go = self.tombstones.iter().chain(&self.fetched).filter(own);
+        let may_go = self.tombstones.iter().chain(&self.fetched).filter(is_of_principal);
         let may_go: Vec<Uuid> = may_go.map(|(_, id)| *id).collect();
         for id in may_go {
             if !over(self) {

@@ -26,7 +26,7 @@ use super::call::Call;
 use super::pending::{PendingRequest, ProgressToken, RequestKind};
 
 /// Tool, policy and budget of a call.
-struct Rules {
+struct CallRules {
     tool: Arc<str>,
     policy: Arc<ToolPolicy>,
     /// `None`: the call is never deferred
@@ -48,7 +48,7 @@ impl Session {
                 state.lists.catalog.hold_call(requester, compact(message.line));
                 return self.read_tools(&mut state);
             }
-            return self.job_tool(state, tool, params, requester);
+            return self.call_job_tool(state, tool, params, requester);
         }
         if state.lists.catalog.must_ask() {
             self.read_tools(&mut state);
@@ -61,7 +61,7 @@ impl Session {
         }
         let (tool, policy) = state.calls.policies.get(&self.config.policy, &name);
         let budget = self.budget_of_call(&state.client.info, &policy, params);
-        let rules = Rules { tool, policy, budget };
+        let rules = CallRules { tool, policy, budget };
         match self.equal_job(&rules, &requester.headers, message.envelope.params) {
             Some(found) => {
                 drop(state);
@@ -74,7 +74,7 @@ impl Session {
     /// The job of an equal call (§7); `None` where it is clear at once that there is none.
     fn equal_job(
         &self,
-        rules: &Rules,
+        rules: &CallRules,
         headers: &Headers,
         params: Option<&str>,
     ) -> Option<StoreFuture<Option<Job>>> {
@@ -88,7 +88,7 @@ impl Session {
     fn join_or_run(
         self: &Arc<Self>,
         found: StoreFuture<Option<Job>>,
-        rules: Rules,
+        rules: CallRules,
         line: Bytes,
         requester: Requester,
     ) {
@@ -116,7 +116,7 @@ impl Session {
     fn run(
         &self,
         state: &mut State,
-        Rules { tool, policy, budget }: Rules,
+        CallRules { tool, policy, budget }: CallRules,
         message: &Message,
         params: &Params,
         requester: Requester,
@@ -182,13 +182,13 @@ fn call_edits(
     edits: &mut Edits,
 ) -> Option<ProgressToken> {
     let mut change = MetaEdit { drop_answer_within: params.has_answer_within(), token: None };
-    let own;
+    let raw_token;
     let token = match params.progress_token() {
         Some(raw) => state.calls.pending.map_token(message.text, raw, edits),
         None if policy.ask_progress => {
             let upstream = state.calls.pending.new_id();
-            own = upstream.to_json();
-            change.token = Some(&own);
+            raw_token = upstream.to_json();
+            change.token = Some(&raw_token);
             Some(ProgressToken { upstream, downstream: None })
         }
         None => None,

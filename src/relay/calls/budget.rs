@@ -7,8 +7,9 @@ use crate::mcp::params::Params;
 use crate::relay::client::Client;
 use crate::relay::session::Session;
 
-/// With a budget of zero a refusal that the server gives at once still reaches the caller (§4.1).
-const AT_ONCE: Duration = Duration::from_millis(250);
+/// How long a call with a budget of zero waits, so that an immediate refusal of the server still
+/// reaches the caller (§4.1).
+const ZERO_BUDGET: Duration = Duration::from_millis(250);
 
 impl Session {
     /// The budget of one call; `None`: the call is never deferred.
@@ -25,7 +26,7 @@ impl Session {
         let learned = self.time_outs.limit(&self.caller, client);
         let (budget, _) =
             self.config.policy.budget(policy, &client.policy, params.answer_within(), learned);
-        budget.duration().map(at_least)
+        budget.duration().map(effective_budget)
     }
 
     /// The budget of a client's calls where neither tool nor caller says otherwise; `None`: they
@@ -33,11 +34,11 @@ impl Session {
     pub(in crate::relay) fn budget_of_client(&self, client: &Client) -> Option<Duration> {
         let Budget::After(budget) = client.policy.budget else { return None };
         let learned = self.time_outs.limit(&self.caller, client);
-        Some(at_least(learned.map_or(budget, |learned| learned.min(budget))))
+        Some(effective_budget(learned.map_or(budget, |learned| learned.min(budget))))
     }
 }
 
 /// A budget of zero still waits a little (§4.1).
-fn at_least(budget: Duration) -> Duration {
-    if budget.is_zero() { AT_ONCE } else { budget }
+fn effective_budget(budget: Duration) -> Duration {
+    if budget.is_zero() { ZERO_BUDGET } else { budget }
 }

@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// Reads the tools again, and then sends the call once more, with the headers that the server
-    /// wants now. The server has not begun with the call, so it may be sent twice (§7).
+    /// wants now. The server has not created with the call, so it may be sent twice (§7).
     pub(super) fn retry_with_new_headers(
         &self,
         state: &mut State,

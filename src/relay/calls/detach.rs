@@ -69,8 +69,8 @@ impl Session {
     /// Makes a job of a call; `None` where there is no room for another one.
     fn create_job(&self, state: &mut State, id: &Id) -> Option<CreatedJob> {
         let call = state.calls.pending.call(id)?;
-        let begun = match self.registry.create(self.new_job(state, call)) {
-            Ok(begun) => begun,
+        let created = match self.registry.create(self.new_job(state, call)) {
+            Ok(created) => created,
             Err(full) => {
                 warn!(
                     tool = &*call.tool,
@@ -82,10 +82,10 @@ impl Session {
         };
         let call = state.calls.pending.call_mut(id)?;
         if let Some(progress) = call.progress.take() {
-            begun.job.set_progress(progress);
+            created.job.set_progress(progress);
         }
-        begun.job.set_upstream_id(id.clone());
-        call.job = Some(begun.job.clone());
+        created.job.set_upstream_id(id.clone());
+        call.job = Some(created.job.clone());
         if !call.client.is_modern() {
             // Only a call to a modern server may be sent again, with the answers to its question.
             call.params = Bytes::new();
@@ -96,7 +96,7 @@ impl Session {
         }
         let slot = self.add_deadline(state, at, Due::Call(id.clone()));
         state.calls.pending.call_mut(id)?.deadline = Some(slot);
-        Some(begun)
+        Some(created)
     }
 
     /// What the registry has to know of a call that becomes a job.

@@ -68,7 +68,7 @@ impl Session {
     /// An answer that could not be delivered becomes a finished job (§6).
     fn store_undelivered(&self, state: &State, call: &Call, outcome: Outcome) {
         match self.registry.create(self.new_job(state, call)) {
-            Ok(begun) => drop(self.registry.finish(&begun.job, outcome.copied())),
+            Ok(created) => drop(self.registry.finish(&created.job, outcome.copied())),
             Err(full) => warn!("an answer that its client did not take is lost ({full})"),
         }
     }

@@ -48,7 +48,7 @@ impl Session {
         }
     }
 
-    /// No answer will come. `reached`: the server may have begun with the call (§7).
+    /// No answer will come. `reached`: the server may have created with the call (§7).
     pub(in crate::relay) fn call_lost(
         &self,
         state: &mut State,

@@ -50,7 +50,7 @@ impl Session {
     }
 
     /// A call of one of our tools.
-    pub(super) fn job_tool(
+    pub(super) fn call_job_tool(
         self: &Arc<Self>,
         state: Locked,
         tool: JobTool,

@@ -34,14 +34,14 @@ impl Session {
     /// Frees a place and sends the first call in line; one that can't be sent gets an error, and
     /// the next one goes.
     pub(super) fn release_place(&self, state: &mut State, tool: &Arc<str>) {
-        let own = Arc::downgrade(&self.ready_calls);
+        let our_ready_calls = Arc::downgrade(&self.ready_calls);
         while let Some(QueuedCall { ready_calls, call, .. }) = self.concurrency.release(tool) {
-            if Weak::ptr_eq(&ready_calls, &own) {
+            if Weak::ptr_eq(&ready_calls, &our_ready_calls) {
                 if self.send_in_turn(state, &call) {
                     return;
                 }
             } else if let Some(ready_calls) = ready_calls.upgrade() {
-                // Its own task sends it: no session is locked while another is.
+                // Its our_ready_calls task sends it: no session is locked while another is.
                 return ready_calls.add(tool.clone(), call);
             }
         }

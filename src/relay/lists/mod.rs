@@ -1,6 +1,6 @@
 //! Lists on their way to the client: they are edited (`tools_page` adds our tools), kept, and sent
-//! again while the server is busy (`listing`, `cache`). `catalog` holds what is known of the server's
-//! tools; `pages` reads those pages of them that no client has asked for.
+//! again while the server is busy (`listing`, `cache`). `catalog` holds what is known of the
+//! server's tools; `pages` reads those pages of them that no client has asked for.
 
 mod cache;
 mod catalog;

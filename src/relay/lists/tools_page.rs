@@ -11,14 +11,15 @@ use crate::rpc::string::quoted;
 use super::catalog::Catalog;
 
 impl Catalog {
-    /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it.
-    /// `deferrable` says of a tool whether its calls may become jobs; `strict`, that a tool whose
-    /// schema breaks the rules for headers must not be shown (§1.1.6).
+    /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it. `first`:
+    /// it is the first page, which gets our tools. `hide_invalid`: tools whose schema breaks the
+    /// rules for headers are left out (§1.1.6). `deferrable`: whether the calls of a tool may
+    /// become jobs.
     pub(crate) fn edit_page(
         &self,
         text: &str,
         result: &str,
-        (first, strict): (bool, bool),
+        (first, hide_invalid): (bool, bool),
         deferrable: impl Fn(&str) -> bool,
     ) -> Edits {
         let mut edits = Edits::new();
@@ -32,7 +33,7 @@ impl Catalog {
             let name = members.text("name").unwrap_or_default();
             // The server got this tool after ours got the name, and no list may have a name twice.
             let clashes = self.job_tool_named(&name).is_some();
-            if clashes || (strict && self.breaks_header_rules(&name)) {
+            if clashes || (hide_invalid && self.breaks_header_rules(&name)) {
                 let why = if clashes {
                     "has the name of one of ours"
                 } else {
