@@ -1,11 +1,11 @@
 //! The task that acts on the deadlines of a session.
 
+use crate::relay::state::deadlines::Slot;
+use crate::relay::state::{Due, State};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until};
 
-use super::deadlines::Slot;
 use super::session::Session;
-use super::state::{Due, State};
 
 /// How many deadlines are acted on under one lock.
 const AT_A_TIME: usize = 32;

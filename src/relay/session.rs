@@ -21,6 +21,9 @@ use crate::jobs::registry::Registry;
 use crate::jobs::store::{self, StoreFuture};
 use crate::mcp::compose::{cancelled_line, error_line};
 use crate::mcp::params::Params;
+use crate::relay::concurrency::{Concurrency, ReadyCalls};
+use crate::relay::state::requester::Requester;
+use crate::relay::state::{AfterUnlock, State};
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
 use crate::rpc::outbox::Room;
@@ -31,9 +34,6 @@ use crate::upstream::{
     Supervisor, without_details,
 };
 
-use super::calls::{Concurrency, ReadyCalls};
-use super::requester::Requester;
-use super::state::{AfterUnlock, State};
 use super::time_outs::TimeOuts;
 
 /// The relay between one client and one server.
@@ -348,7 +348,7 @@ mod tests {
     use crate::config::Overrides;
     use crate::downstream::StdioClient;
     use crate::jobs::store::slow::SlowStore;
-    use crate::rpc::lines::Line;
+    use crate::rpc::line::Line;
     use crate::rpc::outbox::Outbox;
     use crate::upstream::{RemoteServer, Server};
 

@@ -10,8 +10,7 @@ use tracing::warn;
 
 use crate::jobs::caller::Caller;
 use crate::jobs::wording::seconds;
-
-use super::client::Client;
+use crate::relay::state::client::Client;
 
 /// How long what was learned holds.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);

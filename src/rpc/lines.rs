@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::line::Line;
 use super::oversized::Oversized;
 
 /// The least that one read asks for; it is more within a longer line.
@@ -17,15 +18,6 @@ pub(super) const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 /// How much is read ahead while `each_line` waits for room.
 const AHEAD: usize = 4 << 20;
-
-/// One line without its line end.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Line {
-    /// a whole line
-    Whole(Bytes),
-    /// a line above the limit, thrown away but for its two ends
-    TooLong { head: Bytes, tail: Bytes, length: u64 },
-}
 
 /// A message as one line: a line end inside JSON text is always white space.
 pub(crate) fn one_line(message: &Bytes) -> Bytes {

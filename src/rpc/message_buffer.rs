@@ -2,7 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::lines::{BOM, Line};
+use super::line::Line;
+use super::lines::BOM;
 use super::oversized::Oversized;
 
 /// Puts one message together that comes in pieces, with a bound on memory.

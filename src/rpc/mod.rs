@@ -5,6 +5,7 @@
 //! everything else borrows from them.
 
 pub(crate) mod id;
+pub(crate) mod line;
 pub(crate) mod lines;
 pub(crate) mod message;
 pub(crate) mod message_buffer;

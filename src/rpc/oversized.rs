@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::lines::Line;
+use super::line::Line;
 
 /// How much of each end of an overlong line is kept, so that its id can still be found.
 const KEPT: usize = 4 << 10;

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::id::Id;
-use super::lines::{Line, with_valid_utf8};
+use super::line::Line;
+use super::lines::with_valid_utf8;
 use super::message::{Envelope, Kind};
 use super::object::elements;
 

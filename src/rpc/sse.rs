@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::{BufMut, Bytes, BytesMut};
 use memchr::{memchr, memchr2};
 
-use super::lines::{BOM, Line};
+use super::line::Line;
+use super::lines::BOM;
 use super::oversized::Oversized;
 
 /// The longest line of another field than `data`; the rest of a longer one is skipped.

@@ -13,17 +13,16 @@ use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::mcp::meta::{MetaEdit, edit_meta};
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
-use crate::relay::requester::Requester;
-use crate::relay::session::{Locked, Session};
+use crate::relay::session::Locked;
+use crate::relay::session::Session;
+use crate::relay::state::calls::{Call, PendingRequest, ProgressToken, RequestKind};
+use crate::relay::state::requester::Requester;
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
 use crate::rpc::lines::compact;
 use crate::rpc::message::Message;
 use crate::rpc::splice::Edits;
 use crate::upstream::{Headers, Outgoing};
-
-use super::call::Call;
-use super::pending::{PendingRequest, ProgressToken, RequestKind};
 
 /// Tool, policy and budget of a call.
 struct CallRules {

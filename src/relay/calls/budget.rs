@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::config::{Budget, ToolPolicy};
 use crate::mcp::params::Params;
-use crate::relay::client::Client;
 use crate::relay::session::Session;
+use crate::relay::state::client::Client;
 
 /// How long a call with a budget of zero waits, so that an immediate refusal of the server still
 /// reaches the caller (§4.1).

@@ -11,13 +11,12 @@ use crate::mcp::compose::request_line;
 use crate::mcp::error_code::HEADER_MISMATCH;
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
-use crate::relay::client::Client;
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::Call;
+use crate::relay::state::client::Client;
+use crate::relay::state::requester::Requester;
 use crate::rpc::message::{Message, text_of};
-
-use super::call::Call;
 
 impl Session {
     /// Whether the proxy makes the headers: the server wants them, and the client sends none.

@@ -9,15 +9,12 @@ use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::{Call, RequestKind, RequestState, WaitTask};
 use crate::relay::time_outs::says_time_out;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
 use crate::rpc::splice::Edits;
 use crate::upstream::{Headers, Outgoing};
-
-use super::call::Call;
-use super::pending::RequestKind;
-use super::under_way::{RequestState, WaitTask};
 
 impl Session {
     /// A `notifications/cancelled` of the client.

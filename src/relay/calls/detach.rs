@@ -13,13 +13,11 @@ use crate::jobs::registry::{CreatedJob, NewJob};
 use crate::jobs::wording::{self, seconds};
 use crate::mcp::compose::result_line;
 use crate::relay::session::Session;
+use crate::relay::state::calls::{Call, PendingRequest, RequestKind};
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
 use crate::rpc::message::text_of;
 use crate::rpc::object::Members;
-
-use super::call::Call;
-use super::pending::{PendingRequest, RequestKind};
 
 /// The longest form of the arguments that is shown and stored, in bytes (§10).
 const SHORT: usize = 120;

@@ -7,15 +7,14 @@ use tracing::{debug, warn};
 use crate::config::OnClientCancel;
 use crate::downstream::Reply;
 use crate::jobs::record::Outcome;
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::{
+    Call, Disconnected, PendingRequest, RequestKind, RequestState, Undelivered, outcome_of,
+};
+use crate::relay::state::requester::Requester;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
-
-use super::call::{Call, outcome_of};
-use super::pending::{PendingRequest, RequestKind};
-use super::under_way::{Disconnected, RequestState, Undelivered};
 
 impl Session {
     /// The client closed the stream of this request. `closing_cancels`: in the modern era that

@@ -4,14 +4,12 @@ use crate::jobs::handle::failure;
 use crate::jobs::record::Outcome;
 use crate::jobs::wording;
 use crate::mcp::compose::result_line;
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::{Call, RequestKind, outcome_of};
+use crate::relay::state::requester::Requester;
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
-
-use super::call::{Call, outcome_of};
-use super::pending::RequestKind;
 
 impl Session {
     /// The server's answer goes to the client that waits, or into the job.

@@ -19,15 +19,13 @@ use crate::mcp::meta::{MetaEdit, edit_meta};
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
 use crate::relay::session::Session;
+use crate::relay::state::calls::{Call, ProgressToken};
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
 use crate::rpc::message::{Envelope, text_of};
 use crate::rpc::object::Members;
 use crate::rpc::splice::Edits;
 use crate::upstream::Outgoing;
-
-use super::call::Call;
-use super::pending::ProgressToken;
 
 /// The members of `params` that bring the answers.
 const MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
@@ -126,7 +124,7 @@ fn repeated_call(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::client::Client;
+    use crate::relay::state::client::Client;
 
     #[test]
     fn a_call_is_asked_again_with_the_answers_and_nothing_else_changed_s8_4() {

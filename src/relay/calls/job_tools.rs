@@ -14,12 +14,14 @@ use crate::jobs::tools::{self, Form, GetArguments, LISTED};
 use crate::jobs::wording;
 use crate::mcp::compose::result_line;
 use crate::mcp::params::Params;
-use crate::relay::requester::Requester;
-use crate::relay::session::{Locked, Session};
+use crate::relay::session::Locked;
+use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::requester::Requester;
 
 use super::input::InputAnswers;
-use super::waiting::{AnswerKind, Wait};
+use super::waiting::AnswerKind;
+use super::waiting::Wait;
 
 /// A `job_get` for one job.
 struct Poll {

@@ -3,12 +3,11 @@
 
 use std::sync::{Arc, Weak};
 
+use crate::relay::concurrency::QueuedCall;
 use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::Call;
 use crate::rpc::id::Id;
-
-use super::call::Call;
-use super::concurrency::QueuedCall;
 
 impl Session {
     /// Takes a place for the call (`true`), or puts it in line.

@@ -17,10 +17,10 @@ use crate::jobs::wording;
 use crate::mcp::compose::{progress_line, raw_error_line, result_line};
 use crate::mcp::error_code::URL_ELICITATION_REQUIRED;
 use crate::mcp::params::Params;
-use crate::relay::requester::Requester;
-use crate::relay::session::{Locked, Session};
-
-use super::under_way::WaitTask;
+use crate::relay::session::Locked;
+use crate::relay::session::Session;
+use crate::relay::state::calls::WaitTask;
+use crate::relay::state::requester::Requester;
 
 /// How often a request that waits for a job sends progress (§5.1).
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);

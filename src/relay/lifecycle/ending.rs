@@ -5,10 +5,10 @@ use std::sync::Arc;
 use crate::jobs::record::Outcome;
 use crate::jobs::wording;
 use crate::mcp::compose::subscription_end_line;
-use crate::relay::calls::{Call, PendingRequest, RequestKind};
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::{Call, PendingRequest, RequestKind};
+use crate::relay::state::requester::Requester;
 
 /// Why a session ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

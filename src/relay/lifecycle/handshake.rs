@@ -5,18 +5,17 @@ use tokio::time::Instant;
 
 use crate::jobs::wording::{ANNOUNCEMENT, seconds};
 use crate::mcp::params::Params;
-use crate::relay::calls::RequestKind;
-use crate::relay::client::Client;
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
+use crate::relay::state::calls::RequestKind;
+use crate::relay::state::client::Client;
+use crate::relay::state::requester::Requester;
+use crate::relay::state::restart_step::RestartStep;
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
 use crate::rpc::message::Message;
 use crate::rpc::object::Members;
 use crate::rpc::splice::Edits;
 use crate::rpc::string::quoted;
-
-use super::step::RestartStep;
 
 /// The result of `initialize` or `server/discover`.
 struct OpeningResult<'a> {

@@ -4,11 +4,11 @@ use tracing::warn;
 
 use crate::jobs::wording;
 use crate::mcp::error_code::INTERNAL_ERROR;
-use crate::relay::calls::{PendingRequest, RequestKind};
-use crate::relay::lists::HeldPage;
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::{PendingRequest, RequestKind};
+use crate::relay::state::lists::HeldPage;
+use crate::relay::state::requester::Requester;
 use crate::rpc::id::Id;
 use crate::rpc::truncated::{id_at_an_end, is_request};
 use crate::upstream::{Loss, ServerEnd};

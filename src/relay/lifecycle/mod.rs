@@ -6,8 +6,3 @@ mod ending;
 mod handshake;
 mod loss;
 mod restart;
-mod settings;
-mod step;
-
-pub(crate) use settings::Settings;
-pub(crate) use step::RestartStep;

@@ -6,16 +6,15 @@ use tokio::time::Instant;
 
 use crate::mcp::compose::notification_line;
 use crate::mcp::method::Method;
-use crate::relay::calls::{PendingRequest, RequestKind};
-use crate::relay::lists::ListKind;
 use crate::relay::session::Session;
+use crate::relay::state::calls::{PendingRequest, RequestKind};
+use crate::relay::state::lists::ListKind;
+use crate::relay::state::restart_step::RestartStep;
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
 use crate::rpc::message::Envelope;
 use crate::rpc::splice::with_id;
 use crate::upstream::Outgoing;
-
-use super::step::RestartStep;
 
 impl Session {
     /// Begins the handshake with a server that was restarted, while messages wait in the

@@ -7,17 +7,15 @@ use tracing::debug;
 
 use crate::config::Budget;
 use crate::mcp::compose::result_line;
-use crate::relay::calls::RequestKind;
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
+use crate::relay::state::calls::RequestKind;
+use crate::relay::state::lists::{HeldPage, ListKey, ListKind};
+use crate::relay::state::requester::Requester;
 use crate::relay::state::{Due, State};
 use crate::rpc::id::Id;
 use crate::rpc::lines::compact;
 use crate::rpc::message::{Message, text_of};
 use crate::rpc::splice::Edits;
-
-use super::catalog::HeldPage;
-use super::key::{ListKey, ListKind};
 
 /// How long the server may leave a list unanswered before the last answer is sent again (§1.1.5).
 const SILENCE: Duration = Duration::from_secs(2);

@@ -9,14 +9,13 @@ use tokio::time::Instant;
 use crate::jobs::store::ready;
 use crate::mcp::meta::modern_meta;
 use crate::mcp::method::Method;
-use crate::relay::calls::{PendingRequest, RequestKind};
-use crate::relay::requester::Requester;
 use crate::relay::session::Session;
+use crate::relay::state::calls::{PendingRequest, RequestKind};
+use crate::relay::state::lists::{HeldPage, Next};
+use crate::relay::state::requester::Requester;
 use crate::relay::state::{Due, State};
 use crate::rpc::message::Message;
 use crate::upstream::Outgoing;
-
-use super::catalog::{HeldPage, Next};
 
 /// How long we may read the pages, since answers may wait for them.
 const READING_LIMIT: Duration = Duration::from_secs(5);

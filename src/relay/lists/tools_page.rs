@@ -4,11 +4,10 @@ use tracing::warn;
 
 use crate::jobs::tools::definitions;
 use crate::mcp::meta::OUTPUT_SCHEMA;
+use crate::relay::state::lists::Catalog;
 use crate::rpc::object::{Members, elements};
 use crate::rpc::splice::Edits;
 use crate::rpc::string::quoted;
-
-use super::catalog::Catalog;
 
 impl Catalog {
     /// §1.1.2: the edits of one page; `text` is the whole message, `result` a slice of it. `first`:

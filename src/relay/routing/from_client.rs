@@ -11,20 +11,21 @@ use crate::mcp::compose::{error_line, result_line};
 use crate::mcp::error_code::{INTERNAL_ERROR, INVALID_REQUEST};
 use crate::mcp::method::Method;
 use crate::mcp::params::Params;
-use crate::relay::calls::{PendingRequest, RequestKind};
-use crate::relay::lists::ListKey;
-use crate::relay::requester::Requester;
-use crate::relay::session::{Locked, Session};
+use crate::relay::session::Locked;
+use crate::relay::session::Session;
 use crate::relay::state::State;
+use crate::relay::state::calls::{PendingRequest, RequestKind};
+use crate::relay::state::lists::ListKey;
+use crate::relay::state::requester::Requester;
+use crate::relay::state::server_requests::AnswerDestination;
 use crate::rpc::id::Id;
-use crate::rpc::lines::{Line, compact};
+use crate::rpc::line::Line;
+use crate::rpc::lines::compact;
 use crate::rpc::message::{Kind, Message};
 use crate::rpc::parsed_line::{ParsedLine, excerpt};
 use crate::rpc::splice::{Edits, with_id};
 use crate::rpc::truncated::{id_at_an_end, is_request};
 use crate::upstream::{Headers, Outgoing};
-
-use super::server_requests::AnswerDestination;
 
 impl Session {
     /// A line of the client; `to` is where its answers go.

@@ -3,6 +3,3 @@
 mod batch;
 mod from_client;
 mod from_server;
-mod server_requests;
-
-pub(crate) use server_requests::ServerRequests;

@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::logging::Stderr;
-use crate::rpc::lines::{Line, Lines};
+use crate::rpc::line::Line;
+use crate::rpc::lines::Lines;
 
 /// So many of the last lines are shown in errors, and so many bytes of each.
 const TAIL_LINES: usize = 20;

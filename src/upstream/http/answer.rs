@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use tokio::time::timeout;
 
-use crate::rpc::lines::Line;
+use crate::rpc::line::Line;
 use crate::rpc::message::Envelope;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::rpc::splice::Edits;

@@ -11,7 +11,7 @@ use tracing::debug;
 use crate::mcp::error_code::{self, METHOD_NOT_FOUND};
 use crate::mcp::header::SESSION_ID;
 use crate::rpc::id::Id;
-use crate::rpc::lines::Line;
+use crate::rpc::line::Line;
 use crate::rpc::message::Envelope;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::upstream::observer::Loss;

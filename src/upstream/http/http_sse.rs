@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::Uri;
 use tokio::time::timeout;
 
-use crate::rpc::lines::Line;
+use crate::rpc::line::Line;
 use crate::rpc::parsed_line::ParsedLine;
 use crate::upstream::observer::Loss;
 use crate::upstream::outgoing::Headers;

@@ -7,7 +7,7 @@ use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 
-use crate::rpc::lines::Line;
+use crate::rpc::line::Line;
 use crate::rpc::message_buffer::MessageBuffer;
 
 use super::pool::Received;

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::mcp::header::LAST_EVENT_ID;
-use crate::rpc::lines::Line;
+use crate::rpc::line::Line;
 use crate::rpc::sse::{Event, Events};
 use crate::upstream::observer::Loss;
 use crate::upstream::outgoing::Headers;

@@ -1,6 +1,6 @@
 //! The handshake with a server that was started anew.
 
-use crate::relay::lists::ListKey;
+use crate::relay::state::lists::ListKey;
 
 /// A request of the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]

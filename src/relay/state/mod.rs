@@ -1,5 +1,14 @@
 //! The state of a session: all of it that changes, under one lock.
 
+pub(crate) mod calls;
+pub(crate) mod client;
+pub(crate) mod deadlines;
+pub(crate) mod lists;
+pub(crate) mod requester;
+pub(crate) mod restart_step;
+pub(crate) mod server_requests;
+pub(crate) mod settings;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
@@ -10,15 +19,14 @@ use crate::config::Config;
 use crate::downstream::Batch;
 use crate::jobs::registry::Registry;
 use crate::jobs::store::StoreFuture;
+use crate::relay::state::calls::Calls;
+use crate::relay::state::client::Client;
+use crate::relay::state::deadlines::Deadlines;
+use crate::relay::state::lists::ListState;
+use crate::relay::state::server_requests::ServerRequests;
+use crate::relay::state::settings::Settings;
 use crate::rpc::id::Id;
 use crate::upstream::Headers;
-
-use super::calls::Calls;
-use super::client::Client;
-use super::deadlines::Deadlines;
-use super::lifecycle::Settings;
-use super::lists::ListState;
-use super::routing::ServerRequests;
 
 /// The state of a session.
 pub(crate) struct State {

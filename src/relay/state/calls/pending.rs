@@ -10,10 +10,10 @@ use bytes::Bytes;
 
 use crate::downstream::Reply;
 use crate::jobs::live::LiveJob;
-use crate::relay::deadlines::Slot;
-use crate::relay::lifecycle::RestartStep;
-use crate::relay::lists::ListKey;
-use crate::relay::requester::Requester;
+use crate::relay::state::deadlines::Slot;
+use crate::relay::state::lists::ListKey;
+use crate::relay::state::requester::Requester;
+use crate::relay::state::restart_step::RestartStep;
 use crate::rpc::id::Id;
 use crate::rpc::splice::Edits;
 

@@ -8,10 +8,9 @@ use bytes::Bytes;
 
 use crate::jobs::handle::{JobTool, JobToolNames};
 use crate::mcp::param_headers::DeclaredHeaders;
+use crate::relay::state::requester::Requester;
 use crate::rpc::id::Id;
 use crate::rpc::object::{Members, elements};
-
-use crate::relay::requester::Requester;
 
 use super::key::ListKey;
 
@@ -89,7 +88,7 @@ impl Catalog {
     }
 
     /// Whether the server has any tool.
-    pub(super) fn has_tools(&self) -> bool {
+    pub(crate) fn has_tools(&self) -> bool {
         !self.tools.is_empty()
     }
 
@@ -104,7 +103,7 @@ impl Catalog {
     }
 
     /// The server's tools are known: from now on the names of ours stay as they are.
-    pub(super) fn fix_names(&mut self) {
+    pub(crate) fn fix_names(&mut self) {
         if self.names.is_none() {
             self.names = Some(Arc::new(self.names_without_clash()));
         }
@@ -133,7 +132,7 @@ impl Catalog {
     }
 
     /// Whether the schema of a tool breaks the rules for headers.
-    pub(super) fn breaks_header_rules(&self, tool: &str) -> bool {
+    pub(crate) fn breaks_header_rules(&self, tool: &str) -> bool {
         self.tools.get(tool).is_some_and(|tool| tool.declared.is_none())
     }
 

@@ -1,5 +1,10 @@
 //! What is under way in a session, and who waits for it.
 
+mod call;
+mod pending;
+mod policies;
+mod recent;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,14 +14,14 @@ use uuid::Uuid;
 
 use crate::jobs::live::LiveJob;
 use crate::jobs::record::Outcome;
-use crate::relay::client::Client;
-use crate::relay::requester::Requester;
+use crate::relay::state::client::Client;
+use crate::relay::state::requester::Requester;
 use crate::rpc::id::Id;
 
-use super::call::Call;
-use super::pending::PendingRequests;
-use super::policies::KnownPolicies;
-use super::recent::RecentIds;
+pub(crate) use call::{Call, outcome_of};
+pub(crate) use pending::{PendingRequest, PendingRequests, ProgressToken, RequestKind};
+use policies::KnownPolicies;
+use recent::RecentIds;
 
 /// Requests, calls and waits of one session. [`Calls::state_of`] finds a request by its
 /// [`Requester::key`].
