@@ -9,6 +9,7 @@ mod upstream_connections;
 mod upstream_edges;
 mod upstream_faults;
 mod upstream_headers;
+mod upstream_redirects;
 mod upstream_sessions;
 mod upstream_streams;
 mod upstream_tokens;
