@@ -9,7 +9,7 @@ use tracing::debug;
 
 use crate::downstream::http::Body;
 use crate::downstream::http::Endpoint;
-use crate::downstream::http::{Refusal, check_names, check_token};
+use crate::downstream::http::{Refusal, check_form, check_names, check_token};
 use crate::mcp::error_code::REFUSED;
 use crate::upstream::{RemoteServer, Server};
 
@@ -28,8 +28,11 @@ impl Endpoint for Sidecar {
             "/readyz" => return self.readiness().await,
             _ => {}
         }
-        if let Err(refusal) = check_names(&self.config.server, request.headers()) {
-            return refused(refusal);
+        let (server, headers) = (&self.config.server, request.headers());
+        if let Err(refusal) =
+            check_form(server, headers).and_then(|()| check_names(server, headers))
+        {
+            return refused(&refusal);
         }
         let origin = request.headers().get(header::ORIGIN).cloned();
         let mut response = self.answer_allowed(request).await;
@@ -48,7 +51,7 @@ impl Sidecar {
             return preflight();
         }
         if let Err(refusal) = check_token(&self.config.server, request.headers()) {
-            return refused(refusal);
+            return refused(&refusal);
         }
         if path == PATH {
             return self.mcp(request).await;
@@ -112,12 +115,14 @@ fn metadata_path(asked: &str, endpoint: &str) -> Option<String> {
     Some(format!("{RESOURCE_METADATA}{of}"))
 }
 
-fn refused(refusal: Refusal) -> Response<Body> {
+fn refused(refusal: &Refusal) -> Response<Body> {
     let message = refusal.to_string();
-    match refusal {
-        Refusal::Token => unauthorized(&message),
-        Refusal::Host | Refusal::Origin => error(StatusCode::FORBIDDEN, None, REFUSED, &message),
-    }
+    let status = match refusal {
+        Refusal::Token => return unauthorized(&message),
+        Refusal::Host | Refusal::Origin => StatusCode::FORBIDDEN,
+        Refusal::Repeated(_) | Refusal::UserInHost => StatusCode::BAD_REQUEST,
+    };
+    error(status, None, REFUSED, &message)
 }
 
 /// What a browser asks before it sends what it would not send by itself.
