@@ -216,6 +216,24 @@ impl Gathered {
         Gathered { limit, expected, first: Bytes::new(), more: BytesMut::new(), skipped: None }
     }
 
+    /// How much was gathered.
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.more.len()
+    }
+
+    /// Takes out what was gathered, if that is what it begins as.
+    pub(crate) fn take_if(&mut self, begins: impl Fn(&[u8]) -> bool) -> Option<Bytes> {
+        let read = if self.more.is_empty() { &self.first[..] } else { &self.more[..] };
+        let text = read.strip_prefix(BOM).unwrap_or(read);
+        if self.skipped.is_some() || !begins(text) {
+            return None;
+        }
+        let mark = read.len() - text.len();
+        let first = std::mem::take(&mut self.first);
+        let read = if self.more.is_empty() { first } else { self.more.split().freeze() };
+        Some(read.slice(mark..))
+    }
+
     /// Adds a piece. A message of one piece is not copied; a piece that others follow is not held,
     /// so that the buffer which it is a part of can be used again.
     pub(crate) fn add(&mut self, piece: Bytes) {

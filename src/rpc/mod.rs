@@ -3,6 +3,7 @@
 //! Nothing here knows of sessions or transports: a message is the bytes that came in, and
 //! everything else borrows from them.
 
+pub(crate) mod documents;
 pub(crate) mod id;
 pub(crate) mod lines;
 pub(crate) mod message;

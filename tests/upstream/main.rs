@@ -5,6 +5,7 @@
 mod http_to_http;
 mod pairs;
 mod transparency;
+mod upstream_bodies;
 mod upstream_connections;
 mod upstream_edges;
 mod upstream_faults;

@@ -182,18 +182,9 @@ impl PostExchange {
 
     /// A success: the answer is in the body, or on the stream that it is.
     async fn answered(&self, response: Response<Received>) -> ExchangeOutcome {
-        if is_event_stream(&response) {
-            return self.read_stream(response).await;
-        }
-        let (head, body) = response.into_parts();
-        let rest = match gather(body, self.context.limit).await {
-            Ok(Some(line)) => ParsedLine::parse(&line, |line| self.take_answer(line, None)),
-            Ok(None) => Some(Bytes::new()),
-            Err(why) => return ExchangeOutcome::Lost(loss::begun(self.broken(&why))),
-        };
-        match rest {
-            None => ExchangeOutcome::Done,
-            Some(rest) => self.no_answer(&head, rest),
+        match is_event_stream(&response) {
+            true => self.read_stream(response).await,
+            false => self.read_json(response).await,
         }
     }
 
@@ -255,7 +246,7 @@ impl PostExchange {
     }
 
     /// What came is no answer.
-    fn no_answer(&self, head: &Parts, rest: Bytes) -> ExchangeOutcome {
+    pub(super) fn no_answer(&self, head: &Parts, rest: Bytes) -> ExchangeOutcome {
         ExchangeOutcome::Lost(loss::status(self.context.remote.address(), head, rest))
     }
 
