@@ -32,6 +32,24 @@ impl MessageBuffer {
         }
     }
 
+    /// How many bytes have come.
+    pub(crate) fn len(&self) -> usize {
+        self.first.len() + self.more.len()
+    }
+
+    /// Takes out what has come, if `begins` accepts it.
+    pub(crate) fn take_if(&mut self, begins: impl Fn(&[u8]) -> bool) -> Option<Bytes> {
+        let read = if self.more.is_empty() { &self.first[..] } else { &self.more[..] };
+        let text = read.strip_prefix(BOM).unwrap_or(read);
+        if self.oversized.is_some() || !begins(text) {
+            return None;
+        }
+        let mark = read.len() - text.len();
+        let first = std::mem::take(&mut self.first);
+        let read = if self.more.is_empty() { first } else { self.more.split().freeze() };
+        Some(read.slice(mark..))
+    }
+
     /// Adds a piece. A message of one piece is not copied; of several, each is copied at once, so
     /// that the buffer which it is a slice of can be used again.
     pub(crate) fn add(&mut self, piece: Bytes) {

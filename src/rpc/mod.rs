@@ -4,6 +4,7 @@
 //! Nothing here knows of sessions or transports: a message is the bytes that came in, and
 //! everything else borrows from them.
 
+pub(crate) mod documents;
 pub(crate) mod id;
 pub(crate) mod line;
 pub(crate) mod lines;

@@ -34,19 +34,67 @@ async fn forbidden(mut response: Response, key: &str) {
 async fn s10_a_foreign_host_is_refused_and_the_key_is_named() {
     let peer = Peer::serve("", &[]);
     let client = peer.http().await;
-    for host in [
-        "evil.example",
-        "evil.example:80",
-        "127.0.0.1.evil.example",
-        "localhost.",
-        "",
-        "127.0.0.1@evil.example",
-    ] {
+    for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.", ""] {
         forbidden(knock(&client, &[("host", host)]).await, "allowed_hosts").await;
     }
     for host in ["localhost", "LOCALHOST:1", "127.0.0.1:9", "[::1]:5", "[::1]"] {
         assert_eq!(knock(&client, &[("host", host)]).await.status, 200, "{host}");
     }
+}
+
+/// The status of a POST with these lines in its head besides the usual ones.
+async fn status_with(client: &HttpPeer, lines: &str, body: &str) -> u16 {
+    let mut raw = client.raw().await;
+    let length = body.len();
+    let head = client.raw_head();
+    raw.write(format!("{head}{lines}Content-Length: {length}\r\n\r\n{body}").as_bytes()).await;
+    raw.status().await
+}
+
+/// Behind a proxy that adds its own header to a client's, the first of two would be the client's.
+#[tokio::test]
+async fn k20_who_says_twice_who_he_is_is_refused() {
+    let peer = Peer::serve("server.identity_header = \"X-User\"\n", &["--dual"]);
+    let victim = peer.http().await.with_header("x-user", "victim");
+    victim.become_modern("test-client", json!({}));
+    victim.park("go").await;
+    let client = peer.http().await;
+    let list = victim.request("tools/call", json!({"name": "job_get", "arguments": {}}));
+    let modern =
+        "Mcp-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: job_get\r\n";
+    for (twice, status) in [
+        ("X-User: victim\r\n", 200),
+        ("X-User: victim\r\nX-User: mallory\r\n", 400),
+        ("X-User: victim\r\nx-uSER: victim\r\n", 400),
+        ("X-User: victim\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n", 400),
+        ("Host: localhost\r\n", 400),
+    ] {
+        let lines = format!("{modern}{twice}");
+        assert_eq!(status_with(&client, &lines, &list).await, status, "{twice}");
+    }
+}
+
+#[tokio::test]
+async fn k20_a_token_that_stands_twice_is_refused() {
+    let peer = Peer::serve(&format!("server.token = \"{SECRET}\"\n"), &[]);
+    let client = peer.http().await;
+    let (good, bad) = (format!("Authorization: Bearer {SECRET}\r\n"), "Authorization: x\r\n");
+    let opening = opening(&client);
+    assert_eq!(status_with(&client, &good, &opening).await, 200);
+    for twice in [format!("{good}{bad}"), format!("{bad}{good}"), format!("{good}{good}")] {
+        assert_eq!(status_with(&client, &twice, &opening).await, 400);
+    }
+    assert_eq!(peer.received("initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn k20_a_host_with_a_user_is_refused() {
+    let peer = Peer::serve("server.allowed_hosts = [\"localhost\", \"*\"]\n", &[]);
+    let client = peer.http().await;
+    for host in ["evil@localhost", "a:b@localhost:80", "127.0.0.1@evil.example", "@localhost"] {
+        assert_eq!(knock(&client, &[("host", host)]).await.status, 400, "{host}");
+    }
+    assert_eq!(knock(&client, &[("host", "localhost:80")]).await.status, 200);
 }
 
 #[tokio::test]

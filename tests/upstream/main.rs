@@ -5,10 +5,12 @@
 mod http_to_http;
 mod pairs;
 mod transparency;
+mod upstream_bodies;
 mod upstream_connections;
 mod upstream_edges;
 mod upstream_faults;
 mod upstream_headers;
+mod upstream_redirects;
 mod upstream_sessions;
 mod upstream_streams;
 mod upstream_tokens;

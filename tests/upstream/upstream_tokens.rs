@@ -97,6 +97,50 @@ async fn s10_the_document_about_the_resource_reaches_an_http_client() {
     }
 }
 
+/// Whoever is let in could else read what the server shows to nobody outside.
+#[tokio::test]
+async fn k19_no_other_document_of_the_server_is_asked_for() {
+    let peer = forwarding(&["--token", "good"]);
+    let client = peer.http().await;
+    for rest in [
+        "/../../admin/keys",
+        "/%2e%2e/%2E%2E/admin/keys",
+        "/..%2fadmin",
+        "/%2e./admin",
+        "/mcp/../../admin",
+        "/mcp/%2e%2e",
+        "/./mcp",
+        "/..\\..\\admin",
+        "/mcp\\..\\admin",
+        "XX",
+        "XX/mcp",
+        "/admin",
+        "/mcpx",
+        "/mcp/admin",
+        "%2fmcp",
+    ] {
+        let response = client.try_send("GET", &format!("{METADATA}{rest}"), &[], "").await;
+        assert_eq!(response.expect("an answer").status, 404, "{rest}");
+    }
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+        let response = client.try_send(method, METADATA, &[], "").await.expect("an answer");
+        assert_eq!((response.status, response.header("allow")), (405, "GET, HEAD"), "{method}");
+    }
+    assert!(!peer.journal().iter().any(Entry::is_http), "nothing of it reached the server");
+}
+
+#[tokio::test]
+async fn k19_the_document_about_the_resource_can_be_asked_for_with_head() {
+    let peer = forwarding(&["--token", "good"]);
+    let path = format!("{METADATA}/mcp?x=1");
+    let mut head = peer.http().await.try_send("HEAD", &path, &[], "").await.expect("an answer");
+    assert_eq!((head.status, head.header("content-type")), (200, "application/json"));
+    assert_eq!(head.text().await, "");
+    let asked = peer.journal().into_iter().find(Entry::is_http).expect("it was asked for");
+    assert_eq!(asked.json["http"]["path"], format!("{METADATA}/mcp"));
+    assert_eq!(asked.json["http"]["query"], "");
+}
+
 #[tokio::test]
 async fn s10_without_a_forwarded_token_there_is_no_such_document() {
     let peer = Setup::remote(&["--token", "good"]).served().spawn();

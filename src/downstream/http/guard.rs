@@ -5,13 +5,19 @@
 
 use http::header::{AUTHORIZATION, HOST, ORIGIN};
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::{BearerToken, ServerConfig};
 
 /// Why a request is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
+    /// a header by which somebody is let in stands twice, and others may go by the other one
+    #[error("the header {0} stands there more than once")]
+    Repeated(HeaderName),
+    /// its `Host` has a user in front of the name
+    #[error("a Host has no user in it")]
+    UserInHost,
     /// its `Host` is none of `server.allowed_hosts`
     #[error("this Host is not let in; name it in server.allowed_hosts")]
     Host,
@@ -21,6 +27,23 @@ pub(crate) enum Refusal {
     /// the sidecar's own token is missing or wrong
     #[error("a bearer token is needed (server.token)")]
     Token,
+}
+
+/// Checks that a request says but once who sends it and whom it is for. A proxy in front may add its
+/// own header behind a client's, and the client must not be believed.
+///
+/// # Errors
+/// The first header that it is wrong in.
+pub(crate) fn check_form(server: &ServerConfig, headers: &HeaderMap) -> Result<(), Refusal> {
+    for name in [&HOST, &AUTHORIZATION, &server.identity_header] {
+        if headers.get_all(name).iter().nth(1).is_some() {
+            return Err(Refusal::Repeated(name.clone()));
+        }
+    }
+    match headers.get(HOST).is_some_and(|host| host.as_bytes().contains(&b'@')) {
+        true => Err(Refusal::UserInHost),
+        false => Ok(()),
+    }
 }
 
 /// Checks the names of a request, before anything of it is used.

@@ -14,7 +14,7 @@ mod sse_body;
 
 pub(crate) use body::Body;
 pub(crate) use client_streams::ClientStreams;
-pub(crate) use guard::{Refusal, check_names, check_token};
+pub(crate) use guard::{Refusal, check_form, check_names, check_token};
 pub(crate) use listener::{Endpoint, listen};
 pub(crate) use no_channel::NoChannel;
 pub(crate) use reader::ResponseReader;

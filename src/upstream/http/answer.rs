@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use tokio::time::timeout;
 
+use crate::rpc::documents;
 use crate::rpc::line::Line;
 use crate::rpc::message::Envelope;
 use crate::rpc::parsed_line::ParsedLine;
@@ -15,6 +16,7 @@ use crate::upstream::outgoing::Role;
 
 use super::exchange::{ExchangeOutcome, PostExchange};
 use super::incoming::LINGER;
+use super::json_body::JsonBody;
 use super::loss;
 use super::pool::Received;
 use super::resumable_stream::ResumableStream;
@@ -22,6 +24,16 @@ use super::resumable_stream::ResumableStream;
 /// How long a stream is tried to be resumed where the server can't be reached: after that it has
 /// lost the answer.
 const RESUME_FOR: Duration = Duration::from_secs(60);
+
+/// What a document of a body was.
+enum Taken {
+    Answer,
+    /// another message, which was handed on
+    Message,
+    /// no document: it may be several
+    Several(Bytes),
+    Other(Bytes),
+}
 
 impl PostExchange {
     /// Hands on a body that is the answer; gives it back where it is none.
@@ -67,6 +79,57 @@ impl PostExchange {
 
     fn is_answer(&self, line: &ParsedLine) -> bool {
         self.message.outgoing.id.as_ref().is_some_and(|id| line.answers(id))
+    }
+
+    /// Reads a body of JSON: the answer alone, or documents, each as if it were an event.
+    pub(super) async fn read_json(&self, response: Response<Received>) -> ExchangeOutcome {
+        let (head, body) = response.into_parts();
+        let mut body = JsonBody::new(body, self.context.limit);
+        let (mut rest, mut handed_on) = (Bytes::new(), false);
+        loop {
+            let document = match body.next(&*self.context.observer).await {
+                Ok(Some(document)) => document,
+                Ok(None) => break,
+                Err(why) => return ExchangeOutcome::Lost(loss::begun(self.broken(&why))),
+            };
+            let is_whole = body.is_whole();
+            match ParsedLine::parse(&document, |line| self.take_document(line, is_whole)) {
+                Taken::Answer => {
+                    let _ = timeout(LINGER, self.read_rest_of_json(&mut body)).await;
+                    return ExchangeOutcome::Done;
+                }
+                Taken::Message => handed_on = true,
+                Taken::Several(whole) => body.divide(whole),
+                Taken::Other(other) => rest = other,
+            }
+        }
+        if handed_on && rest.is_empty() {
+            return ExchangeOutcome::Lost(loss::begun(self.broken("the stream ended")));
+        }
+        self.no_answer(&head, rest)
+    }
+
+    /// One document of a body; `is_whole`: it is all of it, as far as is known.
+    fn take_document(&self, line: &ParsedLine, is_whole: bool) -> Taken {
+        let Some(rest) = self.take_answer(line, None) else { return Taken::Answer };
+        match line {
+            ParsedLine::NoJson { line, .. } | ParsedLine::Array { line, .. }
+                if is_whole && documents::begins(line) =>
+            {
+                Taken::Several((*line).clone())
+            }
+            ParsedLine::Object { envelope, .. } if !is_whole && envelope.is_message() => {
+                self.hand_on(line, None);
+                Taken::Message
+            }
+            _ => Taken::Other(rest),
+        }
+    }
+
+    async fn read_rest_of_json(&self, body: &mut JsonBody) {
+        while let Ok(Some(document)) = body.next(&*self.context.observer).await {
+            ParsedLine::parse(&document, |line| self.hand_on(line, None));
+        }
     }
 
     /// Reads the stream of this request, and that which goes on where it was cut, to the answer.

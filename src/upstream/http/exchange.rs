@@ -19,7 +19,7 @@ use crate::upstream::outgoing::Role;
 
 use super::context::LifeContext;
 use super::http_sse;
-use super::incoming::{LINGER, REFUSAL, UNNEEDED, gather, is_event_stream};
+use super::incoming::{REFUSAL, UNNEEDED, gather, is_event_stream, pass_over};
 use super::loss;
 use super::pool::{Received, SendError};
 use super::queued_message::QueuedMessage;
@@ -106,31 +106,31 @@ impl PostExchange {
         if let Some(address) = &self.http_sse {
             return self.post_http_sse(address).await;
         }
-        let remote = &self.context.remote;
-        let url = remote.url();
-        let mut posted = self.post(url).await;
-        // The server has not looked at a message that it sends elsewhere.
-        if posted.as_ref().is_ok_and(|response| remote.follows_redirect(url, response)) {
-            posted = self.post(remote.url()).await;
-        }
-        match posted {
+        match self.post(self.context.remote.url()).await {
             Ok(response) if response.status().is_success() => self.taken(response).await,
             Ok(response) => self.refused(response).await,
             Err(error) => self.unsent(&error),
         }
     }
 
-    /// Sends the message; waits for the head of the answer.
+    /// Sends the message; waits for the head of the answer. The server has not looked at a message
+    /// that it sends elsewhere: it is sent there, and from there no further.
     async fn post(&self, url: &Uri) -> Result<Response<Received>, SendError> {
+        let mut response = self.post_once(url).await?;
+        if let Some(url) = self.context.remote.redirected(url, &response) {
+            pass_over(response).await;
+            response = self.post_once(&url).await?;
+        }
+        self.message.progress.note_answer();
+        Ok(response)
+    }
+
+    async fn post_once(&self, url: &Uri) -> Result<Response<Received>, SendError> {
         let QueuedMessage { outgoing, progress, .. } = &self.message;
         let remote = &self.context.remote;
         let headers = self.message.post_headers(remote.post_base(), &self.session);
         let body = RequestBody::message(outgoing.bytes.clone(), progress.clone());
-        let response = remote.post(url, headers, body).await;
-        if response.is_ok() {
-            progress.note_answer();
-        }
-        response
+        remote.post(url, headers, body).await
     }
 
     fn unsent(&self, error: &SendError) -> ExchangeOutcome {
@@ -177,24 +177,14 @@ impl PostExchange {
     /// A success that brings nothing.
     async fn accepted(&self, response: Response<Received>) {
         self.life.accepted(&self.message, self.number);
-        // To its end, so that the connection can be used again.
-        let _ = timeout(LINGER, gather(response.into_body(), UNNEEDED)).await;
+        pass_over(response).await;
     }
 
     /// A success: the answer is in the body, or on the stream that it is.
     async fn answered(&self, response: Response<Received>) -> ExchangeOutcome {
-        if is_event_stream(&response) {
-            return self.read_stream(response).await;
-        }
-        let (head, body) = response.into_parts();
-        let rest = match gather(body, self.context.limit).await {
-            Ok(Some(line)) => ParsedLine::parse(&line, |line| self.take_answer(line, None)),
-            Ok(None) => Some(Bytes::new()),
-            Err(why) => return ExchangeOutcome::Lost(loss::begun(self.broken(&why))),
-        };
-        match rest {
-            None => ExchangeOutcome::Done,
-            Some(rest) => self.no_answer(&head, rest),
+        match is_event_stream(&response) {
+            true => self.read_stream(response).await,
+            false => self.read_json(response).await,
         }
     }
 
@@ -256,7 +246,7 @@ impl PostExchange {
     }
 
     /// What came is no answer.
-    fn no_answer(&self, head: &Parts, rest: Bytes) -> ExchangeOutcome {
+    pub(super) fn no_answer(&self, head: &Parts, rest: Bytes) -> ExchangeOutcome {
         ExchangeOutcome::Lost(loss::status(self.context.remote.address(), head, rest))
     }
 

@@ -6,6 +6,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use tokio::time::timeout;
 
 use crate::rpc::line::Line;
 use crate::rpc::message_buffer::MessageBuffer;
@@ -40,4 +41,9 @@ pub(crate) async fn gather(mut body: Received, limit: usize) -> Result<Option<Li
         }
     }
     Ok(buffer.finish())
+}
+
+/// Reads what nobody needs, so that its connection can be used again; not for long.
+pub(crate) async fn pass_over(response: Response<Received>) {
+    let _ = timeout(LINGER, gather(response.into_body(), UNNEEDED)).await;
 }

@@ -15,6 +15,7 @@ mod exchange;
 mod headers;
 mod http_sse;
 mod incoming;
+mod json_body;
 mod life;
 mod loss;
 mod pool;

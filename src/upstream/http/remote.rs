@@ -10,10 +10,12 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 use tokio::time::timeout;
+use tracing::warn;
 
 use crate::config;
 
 use super::connect::{Connector, ForwardProxy};
+use super::incoming::pass_over;
 use super::pool::{Pool, Received, SendError};
 use super::request_body::RequestBody;
 use super::root_cause::root_cause;
@@ -33,9 +35,7 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("unhurry/", env!("CA
 /// A server at a URL, shared by all sessions.
 pub(crate) struct RemoteServer {
     /// as configured
-    origin: Uri,
-    /// another path of the same origin, where the server has sent us
-    moved: OnceLock<Uri>,
+    url: Uri,
     /// the URL without its query, for people
     address: String,
     /// what every request carries
@@ -48,6 +48,8 @@ pub(crate) struct RemoteServer {
     connector: Connector,
     /// it has answered once
     was_reached: AtomicBool,
+    /// it was said that the server sends messages elsewhere
+    redirect_was_told: AtomicBool,
     transport: OnceLock<SpokenTransport>,
 }
 
@@ -92,16 +94,15 @@ impl RemoteServer {
         post_base.insert(CONTENT_TYPE, JSON);
         post_base.insert(ACCEPT, EITHER);
         let pool = Pool::new(connector.clone(), config.url.clone());
-        let (origin, address) = (config.url.clone(), config.address());
-        let was_reached = AtomicBool::new(false);
+        let (url, address) = (config.url.clone(), config.address());
+        let (was_reached, redirect_was_told) = (AtomicBool::new(false), AtomicBool::new(false));
         let transport = match config.transport {
             config::Transport::Auto => OnceLock::new(),
             config::Transport::StreamableHttp => OnceLock::from(SpokenTransport::StreamableHttp),
             config::Transport::Sse => OnceLock::from(SpokenTransport::HttpSse),
         };
         Arc::new(RemoteServer {
-            origin,
-            moved: OnceLock::new(),
+            url,
             address,
             base,
             post_base,
@@ -109,6 +110,7 @@ impl RemoteServer {
             pool,
             connector,
             was_reached,
+            redirect_was_told,
             transport,
         })
     }
@@ -120,25 +122,26 @@ impl RemoteServer {
 
     /// Where messages go.
     pub(crate) fn url(&self) -> &Uri {
-        self.moved.get().unwrap_or(&self.origin)
+        &self.url
     }
 
-    /// Whether the response of `asked` says that the endpoint is at another path of the same origin,
-    /// as many servers do where a slash is missing. Messages go there from now on; from there they
-    /// are followed no further.
-    pub(crate) fn follows_redirect(&self, asked: &Uri, response: &Response<Received>) -> bool {
+    /// Where the response to what was asked of `asked` sends it: to another path of the same origin,
+    /// as many servers do where a slash is missing. What else is sent has nothing to do with that:
+    /// it may be another caller's, whom the server would send elsewhere, or nowhere.
+    pub(crate) fn redirected(&self, asked: &Uri, response: &Response<Received>) -> Option<Uri> {
         let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];
-        if !moved.contains(&response.status()) || *asked != self.origin {
-            return false;
+        if !moved.contains(&response.status()) {
+            return None;
         }
-        if self.moved.get().is_some() {
-            return true;
+        let location = response.headers().get(LOCATION)?.to_str().ok()?;
+        let url = resolve(asked, location)?;
+        if !self.redirect_was_told.swap(true, Ordering::Relaxed) {
+            let address = &self.address;
+            warn!(
+                "the server at {address} sends requests to another path; its URL saves a request"
+            );
         }
-        let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
-        match location.and_then(|to| resolve(&self.origin, to)) {
-            Some(url) => self.moved.set(url).is_ok(),
-            None => false,
-        }
+        Some(url)
     }
 
     /// What every request carries.
@@ -237,7 +240,7 @@ impl RemoteServer {
         mut headers: HeaderMap,
     ) -> Result<Response<Received>, SendError> {
         headers.insert(ACCEPT, EVENT_STREAM);
-        self.send(Method::GET, self.url(), headers, RequestBody::default()).await
+        self.ask(Method::GET, headers).await
     }
 
     /// Tells the server that a session is over.
@@ -245,7 +248,20 @@ impl RemoteServer {
     /// # Errors
     /// See [`SendError`].
     pub(crate) async fn delete(&self, headers: HeaderMap) -> Result<Response<Received>, SendError> {
-        self.send(Method::DELETE, self.url(), headers, RequestBody::default()).await
+        self.ask(Method::DELETE, headers).await
+    }
+
+    /// A request without a body, sent once more where it is redirected to.
+    async fn ask(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+    ) -> Result<Response<Received>, SendError> {
+        let send = |url, headers| self.send(method.clone(), url, headers, RequestBody::default());
+        let response = send(&self.url, headers.clone()).await?;
+        let Some(url) = self.redirected(&self.url, &response) else { return Ok(response) };
+        pass_over(response).await;
+        send(&url, headers).await
     }
 
     async fn send(

@@ -11,6 +11,7 @@
 //! Where a test speaks of messages only, `Setup::served` gives the ordinary `Peer` over HTTP.
 
 mod calls;
+mod canned;
 mod connection;
 mod events;
 mod fake_http;
@@ -21,6 +22,7 @@ mod response;
 mod tls_front;
 mod web_proxy;
 
+pub use canned::{Canned, CannedRequest};
 pub use events::Event;
 pub use fake_http::{FakeHttp, Transport, header_tools};
 pub use peer::HttpPeer;
