@@ -171,8 +171,8 @@ impl LiveJob {
     }
 
     /// Ends it, once, and returns the record of the end, which has to be stored. Whoever comes later
-    /// gets `None`, and their outcome is dropped.
-    pub(super) fn end(&self, outcome: Outcome) -> Option<Record> {
+    /// gets `None`, and their outcome is dropped. `reached`: the server may have begun with it.
+    pub(super) fn end(&self, outcome: Outcome, reached: bool) -> Option<Record> {
         let mut state = self.state();
         if !matches!(state.ending, Ending::Running) {
             return None;
@@ -183,6 +183,7 @@ impl LiveJob {
             at: Timestamp::now(),
             took: self.started.elapsed(),
             status: outcome.status(),
+            reached,
             progress: state.progress.clone(),
             outcome: Some(outcome),
         };
