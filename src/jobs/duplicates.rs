@@ -32,6 +32,14 @@ pub(crate) fn fingerprint<'a>(
     Some(hasher.finalize().into())
 }
 
+/// A digest of a JSON value, raw; equal for values in which nothing but key order and white space
+/// differs. Numbers count as text.
+pub(crate) fn digest(raw: &str) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hash_canonical(&mut hasher, raw, 0);
+    hasher.finalize().into()
+}
+
 /// Values nested deeper than this are hashed as raw text: equal only if they are written equally.
 const DEPTH: usize = 64;
 

@@ -1,5 +1,6 @@
 //! The shape of the answers about a job (contract §4.2, §5). Their words are in `wording.rs`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::rpc::object::Members;
 use crate::rpc::string::quoted;
 
 use super::live::Job;
+use super::pages::text_block;
 use super::record::{End, Outcome, Status};
 use super::registry::Registry;
 use super::wording;
@@ -204,11 +206,21 @@ pub(crate) fn handle(view: &View, registry: &Registry, job: &Job, joined: bool) 
     tool_result(view, &json(&report), false, Some(&job_meta(job, status)))
 }
 
+/// The server's own result. One that is no object can't say how the job stands: it is shown as text.
+pub(crate) fn servers_result<'a>(view: &View, result: &'a [u8]) -> Cow<'a, str> {
+    let result = String::from_utf8_lossy(result);
+    if result.starts_with('{') {
+        return result;
+    }
+    let result_type = if view.modern { r#""resultType":"complete","# } else { "" };
+    Cow::Owned(format!(r#"{{{result_type}"content":[{}]}}"#, text_block(&result)))
+}
+
 /// §5.1: the answer about a job that has ended: the server's own result, or why there is none.
 pub(crate) fn ended(view: &View, job: &Job, end: &End) -> JobAnswer {
     match &end.outcome {
         Some(Outcome::Result(result)) => {
-            let result = String::from_utf8_lossy(result);
+            let result = servers_result(view, result);
             JobAnswer::Result(with_job(&result, &job_meta(job, end.status)))
         }
         Some(Outcome::Error(error)) => with_error(view, job, &String::from_utf8_lossy(error)),

@@ -171,9 +171,9 @@ impl LiveJob {
         }
     }
 
-    /// Ends the job and returns the new record, which has to be stored. `None`: it had ended
-    /// before, and this outcome is dropped.
-    pub(super) fn end(&self, outcome: Outcome) -> Option<Record> {
+    /// Ends it, once, and returns the record of the end, which has to be stored. Whoever comes later
+    /// gets `None`, and their outcome is dropped. `reached`: the server may have begun with it.
+    pub(super) fn end(&self, outcome: Outcome, reached: bool) -> Option<Record> {
         let mut state = self.state();
         if !matches!(state.ending, Ending::Running) {
             return None;
@@ -184,6 +184,7 @@ impl LiveJob {
             at: Timestamp::now(),
             took: self.started.elapsed(),
             status: outcome.status(),
+            reached,
             progress: state.progress.clone(),
             outcome: Some(outcome),
         };

@@ -4,11 +4,16 @@
 //! that the pages joined are the original to the byte.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::ops::Range;
+
+use serde_json::value::RawValue;
 
 use crate::rpc::object::{Member, Members, elements};
 use crate::rpc::splice::span;
-use crate::rpc::string::quoted;
+use crate::rpc::string::{quoted, string};
+
+use super::duplicates::digest;
 
 /// Room kept on each page for the block that names the next one, and again under `_meta`: enough
 /// for the longest names that MCP allows.
@@ -61,7 +66,7 @@ impl<'a> Pages<'a> {
         // A `structuredContent` that does not fit becomes a text block where there is no text
         // block, which MCP asks servers to repeat it in.
         if let (false, Some(structured)) = (fits, structured)
-            && !content.iter().any(|block| text_of(block).is_some())
+            && !is_said_in_text(&content, structured)
         {
             content.push(Cow::Owned(text_block(structured)));
         }
@@ -195,11 +200,27 @@ impl Cutter {
 
 /// The raw text of a text block, without its quotes.
 fn text_of(block: &str) -> Option<&str> {
+    quoted_text_of(block)?.strip_prefix('"')?.strip_suffix('"')
+}
+
+fn quoted_text_of(block: &str) -> Option<&str> {
     let members = Members::parse(block)?;
     if members.text("type")? != "text" {
         return None;
     }
-    members.get("text")?.strip_prefix('"')?.strip_suffix('"')
+    members.get("text")
+}
+
+/// Whether one of the blocks is a text that is the same JSON as `value`, raw JSON.
+fn is_said_in_text(blocks: &[Cow<str>], value: &str) -> bool {
+    let wanted = LazyCell::new(|| digest(value));
+    let is_same = |text: &str| {
+        // Most texts are no JSON, which their first character shows.
+        text.trim_start().as_bytes().first() == value.as_bytes().first()
+            && serde_json::from_str::<&RawValue>(text)
+                .is_ok_and(|json| digest(json.get()) == *wanted)
+    };
+    blocks.iter().any(|block| quoted_text_of(block).and_then(string).is_some_and(|t| is_same(&t)))
 }
 
 /// Where to cut raw JSON string text so that the part before is as long as possible within `space`
@@ -282,6 +303,26 @@ mod tests {
         let pages = Pages::cut(&result, 4096).unwrap();
         assert!(pages.count() > 1 && !pages.page(1, None).contains("structuredContent"));
         assert_eq!(joined(&pages), data);
+    }
+
+    #[test]
+    fn k15_structured_content_that_no_text_says_is_read_as_text_s5_1() {
+        let data = format!(r#"{{"n":1.10,"rows":["{}"]}}"#, "x".repeat(9000));
+        let other = format!(r#" {{ "rows":["{}"] , "n":1.10}} "#, "x".repeat(9000));
+        for (text, is_there) in [
+            ("9000 rows", false),
+            ("{\"rows\":9000}", false),
+            ("{\"rows\"", false),
+            (&data, true),
+            (&other, true),
+            (&data.replace("1.10", "1.1"), false),
+        ] {
+            let block = text_block(text);
+            let result = format!(r#"{{"content":[{block}],"structuredContent":{data}}}"#);
+            let pages = Pages::cut(&result, 4096).unwrap();
+            let rest = if is_there { "" } else { &data };
+            assert!(joined(&pages) == format!("{text}{rest}"), "{}", &text[..9]);
+        }
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub(crate) struct End {
     pub took: Duration,
     /// how it ended, also after it expired
     pub status: Status,
+    /// whether the server may have begun with it
+    pub reached: bool,
     /// the last progress that the server sent: raw JSON of `{progress, total?, message?}`
     pub progress: Option<Box<str>>,
     /// `None` once it has expired
@@ -227,6 +229,7 @@ pub(super) mod tests {
             at: Timestamp::now(),
             took: Duration::from_millis(1500),
             status: outcome.status(),
+            reached: true,
             progress: Some(r#"{"progress":1.10}"#.into()),
             outcome: Some(outcome),
         };

@@ -88,10 +88,20 @@ impl Registry {
     /// Ends a job; `false`: it had ended before, and this outcome is dropped. All who wait for the
     /// job are told once its end is stored.
     pub(crate) fn finish(self: &Arc<Self>, job: &Arc<LiveJob>, outcome: Outcome) -> bool {
-        let Some(record) = job.end(outcome) else { return false };
+        self.end(job, outcome, true)
+    }
+
+    /// Ends a job that has not reached the server, for this cause.
+    pub(crate) fn never_began(self: &Arc<Self>, job: &Arc<LiveJob>, cause: String) -> bool {
+        self.end(job, Outcome::Lost(cause.into()), false)
+    }
+
+    fn end(self: &Arc<Self>, job: &Arc<LiveJob>, outcome: Outcome, reached: bool) -> bool {
+        let Some(record) = job.end(outcome, reached) else { return false };
         let record = Arc::new(record);
-        if record.status() == Status::Cancelled {
-            self.joinable().remove(&record);
+        // An equal call does no harm then, and is what the caller wants.
+        if record.status() == Status::Cancelled || !reached {
+            self.joinable().remove(record.id);
         } else {
             self.joinable().mark_ended(&record);
         }
@@ -121,7 +131,7 @@ impl Registry {
 
     /// A caller got the result to its end (§5.1): `fetched_ttl` begins, and no call joins it.
     pub(crate) fn mark_fetched(&self, job: &Job) {
-        self.joinable().remove(&job.record);
+        self.joinable().remove(job.id());
         let noted = self.store.mark_fetched(job.id());
         self.when(noted, |noted| {
             if let Err(error) = noted {
@@ -184,14 +194,14 @@ impl Registry {
     /// The job that an equal call joins: one that runs, or whose result is unfetched and younger
     /// than `join_window` (§7). `None`: it is known at once that there is none.
     pub(crate) fn join(&self, fingerprint: &Fingerprint) -> Option<StoreFuture<Option<Job>>> {
-        let id = self.joinable().find(fingerprint)?;
-        if let Some(job) = self.live.get(&id) {
-            // Only the caller of the job may answer the server's question.
-            return job.question().is_none().then(|| ready(Some(Job::live(&job))));
-        }
-        Some(mapped(self.store.get(id), |record| {
-            record.filter(|record| record.status() != Status::Expired).map(Job::stored)
-        }))
+        self.joinable().equal(fingerprint).find_map(|id| match self.live.get(&id) {
+            // A question is for the caller that the server asked.
+            Some(job) if job.question().is_some() => None,
+            Some(job) => Some(ready(Some(Job::live(&job)))),
+            None => Some(mapped(self.store.get(id), |record| {
+                record.filter(|record| record.status() != Status::Expired).map(Job::stored)
+            })),
+        })
     }
 
     /// The time that a job still needs, where it is known (§4.2).

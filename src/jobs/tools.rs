@@ -167,11 +167,11 @@ pub(crate) fn get(view: &View, registry: &Registry, job: &Job, form: Form) -> Re
         return Rendered { answer, completes_fetch: false };
     };
     let page = form.page.unwrap_or(1);
-    if let Some(Outcome::Result(result)) = &end.outcome
-        && let Ok(result) = std::str::from_utf8(result)
-        && let Some(pages) = Pages::cut(result, view.page_bytes)
-    {
-        return one_page(view, job, &pages, page);
+    if let Some(Outcome::Result(result)) = &end.outcome {
+        let result = handle::servers_result(view, result);
+        if let Some(pages) = Pages::cut(&result, view.page_bytes) {
+            return one_page(view, job, &pages, page);
+        }
     }
     if page != 1 {
         return no_such_page(view, job, page, 1);

@@ -67,12 +67,12 @@ pub(crate) fn edit_meta(edits: &mut Edits, text: &str, envelope: &Envelope, chan
 /// §5.1: a result with `_meta["unhurry/job"]`, nothing else changed. `job` is raw JSON.
 pub(crate) fn with_job(result: &str, job: &str) -> String {
     let mut edits = Edits::new();
+    let alone = format!("{{{}:{job}}}", quoted(JOB));
     match Members::parse(result).and_then(|members| members.get("_meta")) {
-        // A `_meta` that is no object is invalid; `set_member` leaves it as it is.
-        Some(meta) => edits.set_member(result, meta, JOB, job),
-        None => {
-            edits.set_member(result, result, "_meta", &format!("{{{}:{job}}}", quoted(JOB)));
-        }
+        Some(meta) if Members::parse(meta).is_some() => edits.set_member(result, meta, JOB, job),
+        // Nothing but an object can hold it, and a program that follows the status has to find it.
+        Some(meta) => edits.replace(result, meta, alone),
+        None => edits.set_member(result, result, "_meta", &alone),
     }
     edits.apply(result)
 }
@@ -146,6 +146,21 @@ mod tests {
         assert_eq!(
             with_job(r#"{"_meta":{"x":-0}, "b":2}"#, "1"),
             r#"{"_meta":{"x":-0,"unhurry/job":1}, "b":2}"#
+        );
+    }
+
+    #[test]
+    fn k36_a_meta_that_is_no_object_gives_way_to_one_s4_2() {
+        for meta in ["null", "1.10", "[{}]", "\"x\"", "true"] {
+            assert_eq!(
+                with_job(&format!(r#"{{ "a":1.10, "_meta" : {meta} ,"b":-0}}"#), "1"),
+                r#"{ "a":1.10, "_meta" : {"unhurry/job":1} ,"b":-0}"#
+            );
+        }
+        assert_eq!(
+            with_job(r#"{"_meta":{"x":1},"_meta":null}"#, "1"),
+            r#"{"_meta":{"x":1},"_meta":{"unhurry/job":1}}"#,
+            "the last one counts"
         );
     }
 }

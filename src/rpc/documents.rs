@@ -55,19 +55,17 @@ impl Documents {
 
     /// The next document that is complete, or a line that is none.
     pub(crate) fn next_document(&mut self) -> Option<Line> {
-        while let Some(end) = self.scan() {
-            let document = self.buffer.split_to(end).freeze();
-            self.scanned = 0;
-            if let Some(oversized) = self.oversized.take() {
-                return Some(oversized.finish(&document));
-            }
-            if document.len() > self.limit {
-                return Some(Oversized::begin(document).finish(&[]));
-            }
-            return Some(Line::Whole(document.slice_ref(document.trim_ascii())));
-        }
-        self.bound();
-        None
+        let Some(end) = self.scan() else {
+            self.bound();
+            return None;
+        };
+        let document = self.buffer.split_to(end).freeze();
+        self.scanned = 0;
+        Some(match self.oversized.take() {
+            Some(oversized) => oversized.finish(&document),
+            None if document.len() > self.limit => Oversized::begin(document).finish(&[]),
+            None => Line::Whole(document.slice_ref(document.trim_ascii())),
+        })
     }
 
     /// The rest at the end of the stream: a document without an end.

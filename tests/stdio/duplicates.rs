@@ -158,6 +158,122 @@ async fn s7_a_job_lost_with_the_server_is_not_run_again_behind_the_callers_back(
     assert_eq!(peer.calls_of("script").len(), 1);
 }
 
+// Several equal jobs.
+
+/// Two equal calls that both ran and became jobs, in the order of their start.
+async fn two_equal(config: &str) -> (Peer, [Answer; 2]) {
+    let peer = Peer::open_with(config).await;
+    let mut params = call_params("wait_file", until("go"));
+    params["_meta"] = json!({"unhurry/answer_within": 0.5});
+    let ids = [
+        peer.request("tools/call", params.clone()).await,
+        peer.request("tools/call", params).await,
+    ];
+    let jobs = [peer.answer(&ids[0]).await, peer.answer(&ids[1]).await];
+    assert_ne!(jobs[0].job_id(), jobs[1].job_id());
+    (peer, jobs)
+}
+
+/// Lets the server answer the later one of two equal calls, while the other still runs.
+async fn end_the_later(peer: &Peer, job: &Answer) {
+    let id = job.raw_id();
+    let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}"#);
+    peer.script(json!([{"send": result}, {"result": r#"{"content":[]}"#}])).await;
+    peer.listed_as(job.job_id(), "completed").await;
+}
+
+/// Panics unless an equal call joins the earlier one.
+async fn assert_joins(peer: &Peer, earlier: &Answer) {
+    let third = peer.park("go").await;
+    assert_eq!(third.handle()["joined"], json!(true), "{}", third.raw);
+    assert_eq!(third.job_id(), earlier.job_id());
+    assert_eq!(peer.calls_of("wait_file").len(), 2, "no third run");
+    peer.create("go");
+    assert_eq!(peer.finish(third).await.text(), "go");
+}
+
+#[tokio::test]
+async fn k37_a_call_joins_the_one_that_runs_after_a_later_equal_one_was_cancelled() {
+    let (peer, [earlier, later]) = two_equal("").await;
+    peer.job_cancel(later.job_id()).await;
+    assert_joins(&peer, &earlier).await;
+}
+
+#[tokio::test]
+async fn k37_a_call_joins_the_one_that_runs_after_a_later_equal_one_was_read() {
+    let (peer, [earlier, later]) = two_equal("").await;
+    end_the_later(&peer, &later).await;
+    assert_eq!(peer.look(later.job_id()).await.status(), "completed");
+    assert_joins(&peer, &earlier).await;
+}
+
+#[tokio::test]
+async fn k37_a_call_joins_the_one_that_runs_after_a_later_equal_one_has_expired() {
+    let (peer, [earlier, later]) = two_equal("[defaults]\nresult_ttl = \"50ms\"").await;
+    end_the_later(&peer, &later).await;
+    peer.listed_as(later.job_id(), "expired").await;
+    assert_joins(&peer, &earlier).await;
+}
+
+#[tokio::test]
+async fn k37_one_that_runs_is_joined_before_a_later_one_that_has_ended() {
+    let (peer, [earlier, later]) = two_equal("").await;
+    end_the_later(&peer, &later).await;
+    assert_joins(&peer, &earlier).await;
+}
+
+#[tokio::test]
+async fn k37_of_two_that_ended_the_one_that_nobody_has_read_is_joined() {
+    let (peer, [earlier, later]) = two_equal("").await;
+    peer.create("go");
+    peer.listed_as(later.job_id(), "completed").await;
+    peer.listed_as(earlier.job_id(), "completed").await;
+    assert_eq!(peer.finish(later).await.text(), "go");
+    let third = peer.call("wait_file", until("go")).await;
+    assert_eq!(third.job_id(), earlier.job_id());
+    assert_eq!(peer.calls_of("wait_file").len(), 2);
+}
+
+#[tokio::test]
+async fn k37_a_job_that_waited_in_line_in_vain_is_not_joined() {
+    let config = "[tools.wait_file]\nmax_concurrent = 1\nmax_runtime = \"1s\"\n";
+    let peer = Peer::open_with(config).await;
+    // A task of the server is never deferred, and so has no `max_runtime`.
+    let mut task = call_params("wait_file", until("first"));
+    task["task"] = json!({});
+    let first = peer.request("tools/call", task).await;
+    let waited = peer.park("go").await;
+    peer.listed_as(waited.job_id(), "failed").await;
+    peer.create("first");
+    peer.create("go");
+    assert_eq!(peer.answer(&first).await.text(), "first");
+    assert_eq!(again(&peer).await, 2, "it runs for the first time");
+}
+
+#[tokio::test]
+async fn k37_a_job_whose_server_could_not_be_started_is_not_joined() {
+    let exits_once = r#"[ -e broken ] && exit 9; exec "$@""#;
+    let config = "[defaults]\nanswer_within = \"300ms\"\n[tools.wait_file]\nmax_concurrent = 1\n";
+    let peer = Peer::opened(Setup::proxied().config(config).server_through(exits_once)).await;
+    let first = peer.job("never").await;
+    let waits = peer.park("go").await;
+    peer.create("broken");
+    // The server ends, so the next in line gets its turn and starts it anew: in vain.
+    peer.call("exit", json!({"code": 3})).await;
+    peer.listed_as(waits.job_id(), "failed").await;
+    assert_eq!(peer.look(first.job_id()).await.status(), "failed");
+    std::fs::remove_file(peer.path("broken")).expect("it was there");
+    peer.create("go");
+    let again = async || {
+        let answer = peer.call("wait_file", until("go")).await;
+        assert_ne!(answer.job()["job_id"], waits.job_id(), "{}", answer.raw);
+        (answer.text() == "go").then_some(())
+    };
+    // Until then the server is left alone for a moment, as after any crash.
+    assert!(support::eventually(again).await.is_some(), "it runs");
+    assert!(peer.look(waits.job_id()).await.text().contains("was not started"));
+}
+
 // What is equal.
 
 /// Sends this raw text of arguments while a call with those of `ARGS` is in the background, and

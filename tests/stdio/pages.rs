@@ -202,3 +202,37 @@ async fn s5_1_fetched_means_that_the_last_page_was_read() {
     assert_eq!(get(last).await.status(), "completed");
     peer.newest_becomes("expired").await;
 }
+
+/// The pages of a result with this text and this `structuredContent`, raw JSON.
+async fn pages_of_both(peer: &Peer, text: &str, structured: &str) -> Vec<Answer> {
+    let block = json!({"type": "text", "text": text});
+    let result = format!(r#"{{"content":[{block}],"structuredContent":{structured}}}"#);
+    let pages = pages_of(peer, "raw", json!({"result": result, "ms": 900})).await;
+    assert_small(&pages, 4 << 10);
+    pages
+}
+
+#[tokio::test]
+async fn k15_structured_content_that_no_text_says_is_read_as_text_after_the_others() {
+    let peer = open("4KiB").await;
+    let rows = r#"{"n":9007199254740993,"m":1e400,"z":-0},"#.repeat(300);
+    let structured = format!(r#"{{ "rows" : [{rows}1.10], "\u00e9":"\ud83d\ude00"}}"#);
+    for text in ["300 rows", r#"{"rows":300}"#, "{"] {
+        let pages = pages_of_both(&peer, text, &structured).await;
+        assert_eq!(joined(&pages), format!("{text}{structured}"));
+        assert_eq!(own_blocks(&pages, 0)[0]["text"], text, "in a block of its own");
+    }
+}
+
+#[tokio::test]
+async fn k15_structured_content_that_a_text_says_is_not_read_twice() {
+    let peer = open("4KiB").await;
+    let long = "s".repeat(9000);
+    let structured = format!(r#"{{"b":[1.10,"{long}"],"a":{{"y":2,"x":1}}}}"#);
+    let same = format!("{{ \"a\": {{\"x\":1,\n\"y\":2}},\n \"b\": [1.10, \"{long}\"] }}\n");
+    let pages = pages_of_both(&peer, &same, &structured).await;
+    assert_eq!(joined(&pages), same);
+    let digits = same.replace("1.10", "1.1");
+    let pages = pages_of_both(&peer, &digits, &structured).await;
+    assert_eq!(joined(&pages), format!("{digits}{structured}"), "numbers are text");
+}

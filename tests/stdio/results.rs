@@ -169,3 +169,57 @@ async fn s5_1_a_result_that_nobody_polled_for_is_kept() {
     peer.newest_becomes("completed").await;
     assert_eq!(peer.look(handle.job_id()).await.text(), "go is open");
 }
+
+// The status is in every answer, whatever the server's result looks like (§4.2).
+
+#[tokio::test]
+async fn k36_a_meta_that_is_no_object_gives_way_to_the_status() {
+    let peer = Peer::open(&SOON).await;
+    for meta in ["null", "[]", "\"m\"", "1.10"] {
+        let raw = |meta: &str| format!(r#"{{ "content":[], "_meta" : {meta} ,"x":1.10}}"#);
+        let end = through_a_job(&peer, "result", &raw(meta)).await;
+        assert_eq!(end.status(), "completed");
+        let ours = support::json::path(&end.raw, &["result", "_meta"]).expect("it is there");
+        assert_eq!(end.raw_result(), raw(ours), "nothing else has changed");
+    }
+}
+
+#[tokio::test]
+async fn k36_every_page_has_the_status_where_meta_is_no_object() {
+    let setup = Setup::proxied().options(&SOON).config("[jobs]\npage_bytes = \"4KiB\"\n");
+    let peer = Peer::opened(setup).await;
+    let result = json!({"content": [{"type": "text", "text": "t".repeat(9000)}], "_meta": null});
+    let first = through_a_job(&peer, "result", &result.to_string()).await;
+    let pages = peer.pages(first).await;
+    assert!(pages.len() > 1);
+    assert!(pages.iter().all(|page| page.status() == "completed"));
+}
+
+#[tokio::test]
+async fn k36_a_question_has_the_status_where_its_meta_is_no_object() {
+    let peer = Peer::opened_modern(Setup::proxied().options(&SOON));
+    let question = r#"{"resultType":"input_required","inputRequests":{},"_meta":null}"#;
+    let handle = peer.slow_call("raw", json!({"result": question, "ms": 900})).await;
+    peer.newest_becomes("input_required").await;
+    let shown = peer.look(handle.job_id()).await;
+    assert_eq!((shown.status(), shown.job_id()), ("input_required", handle.job_id()));
+    assert_eq!(shown.result()["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn k36_a_result_that_is_no_object_is_shown_as_text_with_the_status() {
+    let peer = Peer::open(&SOON).await;
+    for raw in ["[1.10, {}]", "\"d\\u00e9\"", "7", "false"] {
+        let end = through_a_job(&peer, "result", raw).await;
+        assert_eq!((end.status(), end.text()), ("completed", raw));
+    }
+}
+
+#[tokio::test]
+async fn k36_the_output_schema_is_kept_where_meta_is_no_object() {
+    let tools = r#"[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"_meta":null}]"#;
+    let peer = Peer::opened(Setup::proxied().tools(tools)).await;
+    let listed = peer.listed("a").await;
+    assert_eq!(listed["_meta"]["unhurry/outputSchema"], json!({"type": "object"}));
+    assert!(listed.get("outputSchema").is_none());
+}

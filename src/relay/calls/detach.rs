@@ -118,11 +118,10 @@ impl Session {
     /// A job runs for longer than `max_runtime`: its call is cancelled, and it fails (§3).
     fn overrun(&self, state: &mut State, job: &Arc<LiveJob>) {
         let limit = job.record.terms.max_runtime;
-        let cause = match job.place() {
-            0 => wording::overran(limit),
-            _ => wording::never_began(limit),
+        match job.place() {
+            0 => self.registry.finish(job, Outcome::Lost(wording::overran(limit).into())),
+            _ => self.registry.never_began(job, wording::never_began(limit)),
         };
-        self.registry.finish(job, Outcome::Lost(cause.into()));
         self.cancel_job_call(state, job, &format!("longer than max_runtime ({})", seconds(limit)));
     }
 

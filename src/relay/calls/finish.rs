@@ -68,7 +68,10 @@ impl Session {
             self.answer(&requester, &result_line(&requester.id, &result));
         }
         if let Some(job) = &call.job {
-            self.registry.finish(job, Outcome::Lost(text.into()));
+            match reached {
+                true => self.registry.finish(job, Outcome::Lost(text.into())),
+                false => self.registry.never_began(job, text),
+            };
         }
         self.release_call(state, &call);
     }

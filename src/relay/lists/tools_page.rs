@@ -58,14 +58,19 @@ impl Catalog {
 fn hide_output_schema(edits: &mut Edits, text: &str, tool: &Members) {
     let Some(at) = tool.position("outputSchema") else { return };
     let schema = tool.at(at).value;
+    let alone = || format!("{{{}:{schema}}}", quoted(OUTPUT_SCHEMA));
     match tool.get("_meta") {
         Some(meta) => {
             edits.remove_member(text, tool, at, at == 0);
-            edits.set_member(text, meta, OUTPUT_SCHEMA, schema);
+            match Members::parse(meta) {
+                Some(_) => edits.set_member(text, meta, OUTPUT_SCHEMA, schema),
+                // Nothing but an object can hold it.
+                None => edits.replace(text, meta, alone()),
+            }
         }
         None => {
             edits.replace(text, tool.at(at).key, "\"_meta\"");
-            edits.replace(text, schema, format!("{{{}:{schema}}}", quoted(OUTPUT_SCHEMA)));
+            edits.replace(text, schema, alone());
         }
     }
 }
@@ -92,6 +97,15 @@ mod tests {
             edited(list),
             r#"{"tools":[{"name":"a","_meta":{"k":1,"unhurry/outputSchema":{}}}]}"#
         );
+    }
+
+    #[test]
+    fn k36_the_output_schema_is_kept_where_meta_is_no_object_s4_5() {
+        let expected = r#"{"tools":[{"_meta":{"unhurry/outputSchema":{"x":1.0}},"name":"a"}]}"#;
+        let list = r#"{"tools":[{"outputSchema":{"x":1.0},"_meta":null,"name":"a"}]}"#;
+        assert_eq!(edited(list), expected);
+        let list = r#"{"tools":[{"_meta":null,"outputSchema":{"x":1.0},"name":"a"}]}"#;
+        assert_eq!(edited(list), expected);
     }
 
     #[test]
